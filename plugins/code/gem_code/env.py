@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 from gem_code._running import Test, run_tests
 from gem_core.env import Info
-from gem_questions import RIGHT, QuestionEnv, Row, Verdict, checks, last_fence
+from gem_questions import BLOCK, RIGHT, QuestionEnv, Row, Verdict, checks, last_fence
 from gem_sandbox import Limits, LocalSandbox, Sandbox
 
 _OUTPUT_BYTES = 1 << 20
@@ -49,6 +49,7 @@ class CodeEnv(QuestionEnv):
     answer_form = (
         'tests: {"inputs": [...], "outputs": [...]} of equal length, or a list of {"input": ..., "output": ...}'
     )
+    reply_form = BLOCK
     instead_of: ClassVar[Mapping[str, str]] = {
         **QuestionEnv.instead_of,
         "test_key": "Use answer=...",
@@ -66,6 +67,7 @@ class CodeEnv(QuestionEnv):
         question: str = "problem",
         answer: str = "tests",
         template: str | None = None,
+        instruction: bool | str = True,
         format_reward: float = -0.1,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
@@ -84,6 +86,7 @@ class CodeEnv(QuestionEnv):
             question=question,
             answer=answer,
             template=template,
+            instruction=instruction,
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,

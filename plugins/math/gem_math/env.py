@@ -12,7 +12,7 @@ from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
 from gem_core.responses import last_box
 from gem_math._references import answer_of
-from gem_questions import RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks, published_box
+from gem_questions import BOX, RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks, published_box
 
 
 class MathEnv(QuestionEnv):
@@ -56,6 +56,7 @@ class MathEnv(QuestionEnv):
         MissingExtraError: math-verify is not installed, or mpmath, which comes with it.
     """
 
+    reply_form = BOX
     instead_of: ClassVar[Mapping[str, str]] = {
         **QuestionEnv.instead_of,
         "use_mp": "Leave it out: answers are graded in a process of their own",
@@ -70,6 +71,7 @@ class MathEnv(QuestionEnv):
         question: str = "problem",
         answer: str = "answer",
         template: str | None = None,
+        instruction: bool | str = True,
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
@@ -83,6 +85,7 @@ class MathEnv(QuestionEnv):
             question=question,
             answer=answer,
             template=template,
+            instruction=instruction,
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,

@@ -8,15 +8,7 @@ from typing import Any, ClassVar
 
 from gem_core.responses import last_box
 from gem_qa.verdicts import is_right, is_right_in_squad
-from gem_questions import RIGHT, WRONG, QuestionEnv, Verdict, as_list, last_tag, published_box
-
-TAGGED = (
-    "Think first, inside <think> and </think>. Then give the answer alone, inside <answer> and </answer>, for example "
-    "<answer>Lake Victoria</answer>.\n\nQuestion: {question}\n"
-)
-"""How questions are shown whose answer stands in tags."""
-BOXED = "Think first. Then give the answer alone in a box, for example \\boxed{True}.\n\nQuestion: {question}\n"
-"""How questions are shown whose answer stands in a box."""
+from gem_questions import BOX, RIGHT, TAGS, WRONG, QuestionEnv, Verdict, as_list, last_tag, published_box
 
 _WORDS = ("Paris", "1969", "oxygen", "Marie Curie", "True", "the Nile")
 
@@ -39,7 +31,6 @@ class QaEnv(QuestionEnv):
         boxed: the answer stands in a box.
         published: compare the normal forms of SQuAD, as published results do: without any punctuation and article.
             They accept some wrong answers (docs/environments.md).
-        template: `None` asks for the format that is graded.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`. The answer column holds a text, a number, or a list
     of them.
@@ -60,6 +51,7 @@ class QaEnv(QuestionEnv):
         question: str = "question",
         answer: str = "answer",
         template: str | None = None,
+        instruction: bool | str = True,
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
@@ -72,12 +64,14 @@ class QaEnv(QuestionEnv):
             subset=subset,
             question=question,
             answer=answer,
-            template=template if template is not None else BOXED if boxed else TAGGED,
+            template=template,
+            instruction=instruction,
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
         )
         self.boxed = boxed
+        self.reply_form = BOX if boxed else TAGS
         self.published = published
 
     def grade(self, action: str) -> Verdict:

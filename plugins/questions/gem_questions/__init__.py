@@ -17,11 +17,19 @@ if TYPE_CHECKING:
     from gem_questions.extraction import last_tag as last_tag
     from gem_questions.extraction import published_block as published_block
     from gem_questions.extraction import published_box as published_box
+    from gem_questions.forms import BLOCK as BLOCK
+    from gem_questions.forms import BOX as BOX
+    from gem_questions.forms import TAGS as TAGS
+    from gem_questions.forms import ReplyForm as ReplyForm
 
 _HOME = {
+    "BLOCK": "forms",
+    "BOX": "forms",
     "QuestionEnv": "env",
     "RIGHT": "env",
+    "ReplyForm": "forms",
     "Row": "_rows",
+    "TAGS": "forms",
     "Verdict": "env",
     "WRONG": "env",
     "as_list": "env",
@@ -32,9 +40,13 @@ _HOME = {
 }
 
 __all__ = [
+    "BLOCK",
+    "BOX",
     "RIGHT",
+    "TAGS",
     "WRONG",
     "QuestionEnv",
+    "ReplyForm",
     "Row",
     "Verdict",
     "as_list",

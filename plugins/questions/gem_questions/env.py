@@ -15,6 +15,7 @@ from gem_core.errors import EnvError, near_matches
 from gem_questions import checks
 from gem_questions._questions import Questions
 from gem_questions._rows import Row, Source, check
+from gem_questions.forms import ReplyForm, checked_instruction, instructed
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class QuestionEnv(Env):
         split, subset: of a data set that has several; a file is the split `train`.
         question, answer: names of the columns.
         template: what is shown, with `{question}` where the question stands; `None` shows the question alone.
+        instruction: `True` says the form of the answer in `info["suffix"]`, unless the template does; `False` does
+            not; a text is shown in place of the usual one.
         format_reward: reward of a text without an answer.
         shuffle_seed: one order of the questions per seed; `None` asks in the order of the data.
         streaming: read rows as they are needed instead of downloading all of them first; shuffles through a window
@@ -86,6 +89,8 @@ class QuestionEnv(Env):
     }
     answer_form: ClassVar[str] = "a text, a number, or a list of them, none of them empty"
     """What the column of the answer holds, in words."""
+    reply_form: ReplyForm | None = None
+    """Where `grade` looks for the answer, as the question says it; read after `begin`."""
 
     def __init__(
         self,
@@ -96,6 +101,7 @@ class QuestionEnv(Env):
         question: str = "question",
         answer: str = "answer",
         template: str | None = None,
+        instruction: bool | str = True,
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
@@ -107,6 +113,7 @@ class QuestionEnv(Env):
         self.questions = Questions(source, shuffle_seed)
         self.columns = (question, answer)
         self.template = template
+        self.instruction = checked_instruction(instruction)
         self.no_answer = Verdict(checks.finite("format_reward", format_reward), found=False)
         self._next = 0
 
@@ -138,7 +145,7 @@ class QuestionEnv(Env):
         if not sound and (fault := self._fault(found)) is not None:
             raise EnvError(f"{self.questions.source}: {fault}")
         question, self.answer = (found[name] for name in self.columns)
-        info = self.begin(found)
+        info = instructed(self.begin(found), self.reply_form, self.instruction, self.template)
         return question if self.template is None else self.template.replace("{question}", question), info
 
     def step(self, action: str) -> StepResult:
