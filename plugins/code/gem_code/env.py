@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from gem_code._running import Test, run_tests
 from gem_core.env import Info
-from gem_questions import BLOCK, RIGHT, QuestionEnv, Row, Verdict, checks, last_fence
+from gem_questions import BLOCK, RIGHT, Data, QuestionEnv, Row, Verdict, checks, last_fence
 from gem_sandbox import Limits, LocalSandbox, Sandbox
 
 _OUTPUT_BYTES = 1 << 20
@@ -60,7 +59,7 @@ class CodeEnv(QuestionEnv):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,

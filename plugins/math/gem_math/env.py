@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Mapping
 from typing import ClassVar
 
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
-from gem_questions import BOX, RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks, last_box
+from gem_questions import BOX, RIGHT, WRONG, Data, QuestionEnv, Row, Verdict, as_list, checks, last_box
 
 
 class MathEnv(QuestionEnv):
@@ -62,7 +61,7 @@ class MathEnv(QuestionEnv):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gem_qa.verdicts import is_right, is_right_in_squad
-from gem_questions import BOX, RIGHT, TAGS, WRONG, QuestionEnv, Verdict, as_list, last_box, last_tag
+from gem_questions import BOX, RIGHT, TAGS, WRONG, Data, QuestionEnv, Verdict, as_list, last_box, last_tag
 
 _WORDS = ("Paris", "1969", "oxygen", "Marie Curie", "True", "the Nile")
 
@@ -43,7 +42,7 @@ class QaEnv(QuestionEnv):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,

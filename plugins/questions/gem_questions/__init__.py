@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from gem_questions._given import Data as Data
+    from gem_questions._given import Row as Row
     from gem_questions._questions import order as order
-    from gem_questions._rows import Row as Row
     from gem_questions.env import RIGHT as RIGHT
     from gem_questions.env import WRONG as WRONG
     from gem_questions.env import QuestionEnv as QuestionEnv
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 _HOME = {
     "BLOCK": "forms",
     "BOX": "forms",
+    "Data": "_given",
     "QuestionEnv": "env",
     "RIGHT": "env",
     "ReplyForm": "forms",
-    "Row": "_rows",
+    "Row": "_given",
     "TAGS": "forms",
     "Verdict": "env",
     "WRONG": "env",
@@ -45,6 +47,7 @@ __all__ = [
     "RIGHT",
     "TAGS",
     "WRONG",
+    "Data",
     "QuestionEnv",
     "ReplyForm",
     "Row",

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gem_core.errors import EnvError
-from gem_questions._rows import Row, Source, read, stream
+from gem_questions._given import Row
+from gem_questions._rows import Source, read, stream, streamed
 
 WINDOW = 1024
 """Rows of a stream that are kept, and that are shuffled at a time."""
@@ -42,6 +43,12 @@ class Questions:
         if self._rows is None:
             self._rows = _stream(self.source, self.shuffle_seed) if self.source.streaming else _table(self.source)
         return self._rows
+
+    @property
+    def data(self) -> Any:
+        """The data as it was read or given, in its own order: a list of rows, a `datasets.Dataset`, or the
+        `datasets.IterableDataset` of a stream."""
+        return streamed(self.source) if self.source.streaming else _table(self.source).rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -187,6 +194,10 @@ _loading = threading.Lock()
 
 
 def _table(source: Source) -> Table:
+    if (given := source.given) is not None:  # kept with the rows, so that they are not kept beyond their use
+        if given.table is None:
+            given.table = Table(source, read(source))
+        return given.table
     with _loading:
         lock = _lock_of(source)
     with lock:  # others that need the same rows wait for them; those that need other rows do not

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,8 +12,9 @@ from typing import Any, ClassVar, cast
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
 from gem_questions import checks
+from gem_questions._given import Data, Row
 from gem_questions._questions import Questions
-from gem_questions._rows import Row, Source, check
+from gem_questions._rows import Source
 from gem_questions.forms import ReplyForm, checked_instruction, instructed
 
 
@@ -59,7 +59,9 @@ class QuestionEnv(Env):
 
     Args:
         dataset: a hub id, the path of a .jsonl, .json, .csv or .parquet file or of a data set folder, or
-            `package:<package>/<file>`; a text or a `pathlib.Path`.
+            `package:<package>/<file>`; a text or a `pathlib.Path`. Or the data itself: a list of rows, each a dict, a
+            `datasets.Dataset` or a `datasets.DatasetDict`. Processes that play get a copy of it. Records name it by the
+            number of its rows and a fingerprint of what they hold.
         split, subset: of a data set that has several; a file is the split `train`.
         question, answer: names of the columns.
         template: what is shown, with `{question}` where the question stands; `None` shows the question alone.
@@ -94,7 +96,7 @@ class QuestionEnv(Env):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,
@@ -108,9 +110,7 @@ class QuestionEnv(Env):
     ) -> None:
         if template is not None and "{question}" not in template:
             raise EnvError(f"the template {template!r} does not show the question: put {{question}} where it belongs")
-        source = Source(_name(dataset), split, subset, streaming)
-        check(source)
-        self.questions = Questions(source, shuffle_seed)
+        self.questions = Questions(Source.of(dataset, split, subset, streaming), shuffle_seed)
         self.columns = (question, answer)
         self.template = template
         self.instruction = checked_instruction(instruction)
@@ -121,6 +121,12 @@ class QuestionEnv(Env):
     def data_size(self) -> int | None:
         """The number of questions, which loads them; `None` for a stream."""
         return None if self.questions.source.streaming else len(self.questions)
+
+    @property
+    def dataset(self) -> Any:
+        """The data, in its own order: a `datasets.Dataset` from the hub or as it was given, otherwise a list of rows; a
+        `datasets.IterableDataset` of a stream. Loads it."""
+        return self.questions.data
 
     @abstractmethod
     def grade(self, action: str) -> Verdict:
@@ -183,16 +189,6 @@ class QuestionEnv(Env):
             return self.questions.draw(self.rng)
         self._next += 1
         return self.questions.ask(self._next - 1)
-
-
-def _name(dataset: Any) -> str:
-    try:
-        name = cast("object", os.fspath(dataset))
-    except TypeError:
-        name = None
-    if not isinstance(name, str):
-        raise EnvError(f"dataset must be the name of a data set or the path of a file, and is {dataset!r:.80}")
-    return name
 
 
 def _is_plain(answer: Any) -> bool:
