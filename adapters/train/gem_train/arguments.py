@@ -40,7 +40,7 @@ def recorded(value: Any) -> Any:
 
 def name_of_object(value: Any) -> str:
     """`module:name` of a function or a class; of another object the name of its class."""
-    named = value if hasattr(value, "__qualname__") else type(value)
+    named: Any = value if hasattr(value, "__qualname__") else cast("Any", type(value))
     return f"{named.__module__}:{named.__qualname__}"
 
 

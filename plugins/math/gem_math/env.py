@@ -9,7 +9,7 @@ from typing import ClassVar
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
-from gem_questions import BOX, RIGHT, WRONG, Data, QuestionEnv, Row, Verdict, as_list, checks, last_box
+from gem_questions import BOX, RIGHT, WRONG, Data, Grader, QuestionEnv, Row, Verdict, as_list, checks, last_box
 
 
 class MathEnv(QuestionEnv):
@@ -72,6 +72,7 @@ class MathEnv(QuestionEnv):
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
         published: bool = False,
         timeout: float = 3.0,
     ) -> None:
@@ -86,6 +87,7 @@ class MathEnv(QuestionEnv):
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
+            grader=grader,
         )
         needed = "math_verify" if published else "mpmath"
         if importlib.util.find_spec(needed) is None:
@@ -100,9 +102,13 @@ class MathEnv(QuestionEnv):
         self.golds = [_unboxed(str(each)) for each in as_list(self.answer)]
         return {}
 
+    def answer_in(self, response: str) -> str | None:
+        """The content of the last box."""
+        return last_box(response)
+
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""
-        given = last_box(action)
+        given = self.answer_in(action)
         if given is None:
             return self.no_answer
         if self.published:

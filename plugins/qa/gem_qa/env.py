@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gem_qa.verdicts import is_right, is_right_in_squad
-from gem_questions import BOX, RIGHT, TAGS, WRONG, Data, QuestionEnv, Verdict, as_list, last_box, last_tag
+from gem_questions import BOX, RIGHT, TAGS, WRONG, Data, Grader, QuestionEnv, Verdict, as_list, last_box, last_tag
 
 _WORDS = ("Paris", "1969", "oxygen", "Marie Curie", "True", "the Nile")
 
@@ -53,6 +53,7 @@ class QaEnv(QuestionEnv):
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
         boxed: bool = False,
         published: bool = False,
     ) -> None:
@@ -67,14 +68,19 @@ class QaEnv(QuestionEnv):
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
+            grader=grader,
         )
         self.boxed = boxed
         self.reply_form = BOX if boxed else TAGS
         self.published = published
 
+    def answer_in(self, response: str) -> str | None:
+        """The content of the last tags, or of the last box."""
+        return (last_box if self.boxed else last_tag)(response)
+
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""
-        given = (last_box if self.boxed else last_tag)(action)
+        given = self.answer_in(action)
         if given is None:
             return self.no_answer
         compare = is_right_in_squad if self.published else is_right

@@ -71,19 +71,20 @@ def given_rows(data: Any, split: str | None, subset: str | None) -> GivenRows | 
     """
     if isinstance(data, (str, os.PathLike)):
         return None
+    given: Any = data
     if isinstance(data, Mapping):
-        data, split = _one_split(cast("Mapping[str, Any]", data), split), None
-    if not _is_table(data) and not isinstance(data, (list, tuple)):
+        given, split = _one_split(cast("Mapping[str, Any]", data), split), None
+    if not _is_table(given) and type(given) not in (list, tuple):
         raise EnvError(
             "dataset must be the name of a data set, the path of a file, a list of rows or a datasets.Dataset, and is "
-            f"{name_of_object(data)}.{_REMEDIES.get(type(data).__name__, '')}"
+            f"{name_of_object(given)}.{_REMEDIES.get(type(given).__name__, '')}"
         )
-    if subset is not None or split not in (None, _split_of(data)):
+    if subset is not None or split not in (None, "train", str(getattr(given, "split", None))):
         raise EnvError(
-            f"dataset is a {type(data).__name__} and no name of a data set, so it has neither the split {split!r} nor the "
-            f"subset {subset!r}. Next: split=None, subset=None"
+            f"dataset is a {type(given).__name__} and no name of a data set, so it has neither the split {split!r} nor "
+            f"the subset {subset!r}. Next: split=None, subset=None"
         )
-    rows = cast("Sequence[Row]", data if _is_table(data) else _copied(data))
+    rows = cast("Sequence[Row]", given if _is_table(given) else _copied(given))
     try:
         return _shared(name_of_rows(rows), rows)
     except TypeError as error:
@@ -99,10 +100,6 @@ _REMEDIES = {
 def _is_table(data: Any) -> bool:
     """Whether it is a `datasets.Dataset`, which is not imported for this question."""
     return any(name_of_object(kind) == "datasets.arrow_dataset:Dataset" for kind in type(data).__mro__)
-
-
-def _split_of(data: Any) -> str:
-    return str(getattr(data, "split", None) or "train")
 
 
 def _one_split(splits: Mapping[str, Any], split: str | None) -> Any:

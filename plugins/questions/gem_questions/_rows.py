@@ -13,7 +13,7 @@ import importlib.resources
 import importlib.util
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -258,9 +258,9 @@ def _through_datasets(source: Source, path: Path | None) -> Any:
 
 
 def _one_split(source: Source, splits: Any) -> Any:
-    if not isinstance(splits, Mapping):  # a data set that has none
+    if not hasattr(splits, "keys"):  # a data set that has none
         return splits
-    names = list(cast("Mapping[str, Any]", splits))
+    names = list(splits)
     if source.split is not None:
         if source.split not in names:
             hint = near_matches(source.split, names)

@@ -6,7 +6,6 @@ import math
 import numbers
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 from gem_core.env import Env, Info, ResetResult, StepResult
@@ -16,21 +15,8 @@ from gem_questions._given import Data, Row
 from gem_questions._questions import Questions
 from gem_questions._rows import Source
 from gem_questions.forms import ReplyForm, checked_instruction, instructed
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What an answer is worth."""
-
-    reward: float
-    correct: bool = False
-    found: bool = True
-    """There was an answer in the text."""
-    info: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
-    """What else to say."""
-
-
-RIGHT, WRONG = Verdict(1.0, correct=True), Verdict(0.0)
+from gem_questions.graders import Grader, UserGrader
+from gem_questions.verdict import Verdict
 
 
 def as_list(value: Any) -> list[Any]:
@@ -71,6 +57,10 @@ class QuestionEnv(Env):
         shuffle_seed: one order of the questions per seed; `None` asks in the order of the data.
         streaming: read rows as they are needed instead of downloading all of them first; shuffles through a window
             and cannot take `row`.
+        grader: a function that grades in place of the environment, or `"package.module:function"`. It names what it
+            wants of `question`, `response`, `answer`, `reference` and `row`, and returns a number (a success from 1),
+            `True` or `False`, or a `Verdict`. One that names `answer` is called where there is one (docs/tutorials/
+            own_grader.md). In other processes, it has to be importable there.
 
     Raises:
         EnvError: a value that cannot be; there is no such file, folder or bundled sample; the template does not say
@@ -107,6 +97,7 @@ class QuestionEnv(Env):
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
     ) -> None:
         if template is not None and "{question}" not in template:
             raise EnvError(f"the template {template!r} does not show the question: put {{question}} where it belongs")
@@ -115,6 +106,7 @@ class QuestionEnv(Env):
         self.template = template
         self.instruction = checked_instruction(instruction)
         self.no_answer = Verdict(checks.finite("format_reward", format_reward), found=False)
+        self._grader = None if grader is None else UserGrader(grader)
         self._next = 0
 
     @property
@@ -132,6 +124,10 @@ class QuestionEnv(Env):
     def grade(self, action: str) -> Verdict:
         """Grade a text against `self.answer`."""
 
+    def answer_in(self, response: str) -> str | None:
+        """The part of a response that is its answer, or `None` where there is none: here the whole response."""
+        return response
+
     def accepts(self, answer: Any) -> bool:
         """Is this an answer to grade against?"""
         answers = as_list(answer)
@@ -146,22 +142,36 @@ class QuestionEnv(Env):
     ) -> ResetResult:
         """Show a question; the table above says which."""
         super().reset(seed=seed, **options)
-        sound = self.questions.checked((type(self), self.columns), self._fault)
+        sound = self.questions.checked((type(self), self.columns, self._needs_answer), self._fault)
         found = self._row(seed, data_index, row)
         if not sound and (fault := self._fault(found)) is not None:
             raise EnvError(f"{self.questions.source}: {fault}")
-        question, self.answer = (found[name] for name in self.columns)
+        question, self.answer = found[self.columns[0]], found.get(self.columns[1])
+        if self._grader is not None:
+            self._asked = found
         info = instructed(self.begin(found), self.reply_form, self.instruction, self.template)
         return question if self.template is None else self.template.replace("{question}", question), info
 
     def step(self, action: str) -> StepResult:
         """Grade the answer."""
-        verdict = self.grade(action)
+        verdict = self.grade(action) if self._grader is None else self._graded(self._grader, action)
         info: Info = {"success": verdict.correct, "correct": verdict.correct}
         if not verdict.found:
             info["invalid_action"] = True
         info.update(verdict.info)
         return "", verdict.reward, True, True, info
+
+    def _graded(self, grader: UserGrader, response: str) -> Verdict:
+        answer = self.answer_in(response) if "answer" in grader.wants else None
+        if answer is None and "answer" in grader.wants:
+            return self.no_answer
+        asked = self._asked
+        known = {"question": asked[self.columns[0]], "reference": self.answer, "row": asked}
+        return grader({**known, "response": response, "answer": answer})
+
+    @property
+    def _needs_answer(self) -> bool:
+        return self._grader is None or "reference" in self._grader.wants
 
     def column(self, row: Row, name: str) -> Any:
         """The value of a column. Raises `EnvError` where there is none, with the names of those there are."""
@@ -170,13 +180,13 @@ class QuestionEnv(Env):
         return row[name]
 
     def _fault(self, row: Row) -> str | None:
-        for name in self.columns:
+        question, answer = self.columns
+        for name in self.columns if self._needs_answer else [question]:
             if name not in row:
                 return _no_column(row, name)
-        question, answer = self.columns
         if not isinstance(row[question], str):
             return f"column {question!r} must hold a text, and holds {row[question]!r:.80}"
-        if not self.accepts(row[answer]):
+        if self._grader is None and not self.accepts(row[answer]):
             return f"column {answer!r} must hold {self.answer_form}, and holds {row[answer]!r:.80}"
         return None
 

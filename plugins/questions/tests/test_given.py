@@ -133,7 +133,7 @@ def test_what_is_no_data_says_so_at_once(data: Any, arguments: dict[str, Any], m
 
 
 def test_no_rows_and_wrong_rows_say_so_at_the_first_reset() -> None:
-    with pytest.raises(EnvError, match="given:0 rows, .* has no rows"):
+    with pytest.raises(EnvError, match=r"given:0 rows, .* has no rows"):
         Sums([]).reset()
     with pytest.raises(EnvError, match=r"given:2 rows, .*, row 1 .*there is no column 'answer'"):
         Sums([ROWS[0], {"question": "?"}]).reset()
