@@ -133,6 +133,10 @@ class QuestionEnv(Env):
         answers = as_list(answer)
         return bool(answers) and all(_is_plain(each) for each in answers)
 
+    def doubt(self, answer: Any) -> str | None:
+        """Why no answer is likely to be right with this reference, as the rest of a sentence; `None` without doubt."""
+        return None
+
     def begin(self, row: Row) -> Info:
         """Take what else is needed from a row; the info to show with the question."""
         return {}
@@ -143,6 +147,8 @@ class QuestionEnv(Env):
         """Show a question; the table above says which."""
         super().reset(seed=seed, **options)
         sound = self.questions.checked((type(self), self.columns, self._needs_answer), self._fault)
+        if self._grader is None:
+            self.questions.look_over((type(self), self.columns), self._doubt)
         found = self._row(seed, data_index, row)
         if not sound and (fault := self._fault(found)) is not None:
             raise EnvError(f"{self.questions.source}: {fault}")
@@ -189,6 +195,12 @@ class QuestionEnv(Env):
         if self._grader is None and not self.accepts(row[answer]):
             return f"column {answer!r} must hold {self.answer_form}, and holds {row[answer]!r:.80}"
         return None
+
+    def _doubt(self, row: Row) -> str | None:
+        answer = row.get(self.columns[1])
+        if not self.accepts(answer) or (doubt := self.doubt(answer)) is None:
+            return None
+        return f"column {self.columns[1]!r} holds {answer!r:.200}, which {doubt}"
 
     def _row(self, seed: int | None, data_index: int | None, row: int | None) -> Row:
         if row is not None:

@@ -137,7 +137,7 @@ def test_an_error_in_it_names_it_and_the_line() -> None:
 @pytest.mark.parametrize(
     ("grader", "message"),
     [
-        (lambda solution, truth: 1.0, "wants 'solution', and nothing is known for it"),
+        (lambda solution, truth: 1.0, "has a parameter 'solution', and nothing is known for it"),
         (lambda responses: 1.0, "Did you mean 'response'"),
         (lambda response, /: 1.0, "nothing is known for it"),
         (5, "grader must be a function or 'package.module:function', and is 5"),
