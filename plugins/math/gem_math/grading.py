@@ -6,8 +6,9 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+from gem_core.responses import last_box
 from gem_math.references import answer_of, is_read, need
-from gem_questions import RIGHT, WRONG, Verdict, last_box
+from gem_questions import RIGHT, WRONG, Verdict
 
 _BOX = "\\boxed"
 

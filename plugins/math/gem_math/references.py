@@ -8,7 +8,7 @@ import re
 
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
-from gem_questions import last_box
+from gem_core.responses import last_box
 
 _MARKED = re.compile(r"(?:^|\n)[ \t]*####(?!#)[ \t]*(\S[^\n]*?)\s*\Z")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")

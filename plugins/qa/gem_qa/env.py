@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from gem_qa.verdicts import is_right, is_right_in_squad
-from gem_questions import BOX, RIGHT, TAGS, WRONG, Data, Grader, QuestionEnv, Verdict, as_list, last_box, last_tag
+from gem_qa.grading import accepted_text, by_words
+from gem_questions import BOX, TAGS, Data, Grader, QuestionEnv, Verdict, as_list, last_box, last_tag
 
 _WORDS = ("Paris", "1969", "oxygen", "Marie Curie", "True", "the Nile")
 
@@ -83,15 +83,9 @@ class QaEnv(QuestionEnv):
         given = self.answer_in(action)
         if given is None:
             return self.no_answer
-        compare = is_right_in_squad if self.published else is_right
-        return RIGHT if any(compare(given, _text(each)) for each in as_list(self.answer)) else WRONG
+        return by_words(given, [*map(accepted_text, as_list(self.answer))], self.published)
 
     def sample_random_action(self) -> str:
         """Some words."""
         words = self.rng.choice(_WORDS)
         return f"\\boxed{{{words}}}" if self.boxed else f"<answer>{words}</answer>"
-
-
-def _text(answer: Any) -> str:
-    """A number that a file holds as 1969.0 is 1969."""
-    return str(int(answer)) if isinstance(answer, float) and answer.is_integer() else str(answer)
