@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from gem_core.responses import last_box
+from gem_core.responses import last_box, speech_of
 from gem_math.references import answer_of, is_read, need
 from gem_questions import RIGHT, WRONG, Verdict
 
@@ -24,7 +24,7 @@ def verify(
     """Does an answer mean what the reference means? The verdict of the `math:` ids, for programs of your own.
 
     Args:
-        answer: the answer, or a whole response with the answer in its last `\\boxed{...}`.
+        answer: the answer, or a whole response with the answer in its last `\\boxed{...}`, thoughts left out.
         reference: what is known to be right, as data sets have it: the answer, a text with the answer in a box or after
             the `####` of GSM8K, or a list of answers of which any will do.
         question: what was asked. It says which unit may be left out, whether order matters, and what an answer may not
@@ -63,7 +63,8 @@ def verify(
     if not any(each.strip() for each in references):
         raise ValueError(f"there is no reference: {reference!r:.80}")
     need("math_verify" if published else "mpmath")
-    given = last_box(answer) if _BOX in answer else answer
+    speech = speech_of(answer)
+    given = last_box(speech) if _BOX in speech else speech
     if given is None:
         return Verdict(0.0, found=False)
     if published:

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from gem_core.responses import last_box
+from gem_core.responses import last_box, speech_of
 from gem_qa.verdicts import is_right, is_right_in_squad
 from gem_questions import RIGHT, WRONG, Verdict, last_tag
 
@@ -20,7 +20,7 @@ def verify(
 
     Args:
         answer: the answer, or a whole response with the answer in its last `<answer>...</answer>`, or without such tags
-            in its last `\\boxed{...}`.
+            in its last `\\boxed{...}`; thoughts are left out.
         reference: an accepted answer, or a list of answers of which any will do.
         question: not used; the graders of other kinds of question need it.
         published: compare the normal forms of SQuAD, as published results do, which is laxer; see `gem_qa.env.QaEnv`.
@@ -48,8 +48,8 @@ def verify(
     references = [accepted_text(each) for each in one_of]
     if not any(each.strip() for each in references):
         raise ValueError(f"there is no reference: {reference!r:.80}")
-    find = last_tag if _TAG in answer else last_box if _BOX in answer else str
-    given = find(answer)
+    speech = speech_of(answer)
+    given = last_tag(speech) if _TAG in speech else last_box(speech) if _BOX in speech else speech
     return Verdict(0.0, found=False) if given is None else by_words(given, references, published)
 
 
