@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from gem_code._running import Test, run_tests
 from gem_core.env import Info
-from gem_questions import BLOCK, RIGHT, QuestionEnv, Row, Verdict, checks, last_fence
+from gem_questions import BLOCK, RIGHT, Data, Grader, QuestionEnv, Row, Verdict, checks, last_fence
 from gem_sandbox import Limits, LocalSandbox, Sandbox
 
 _OUTPUT_BYTES = 1 << 20
@@ -60,7 +59,7 @@ class CodeEnv(QuestionEnv):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,
@@ -71,6 +70,7 @@ class CodeEnv(QuestionEnv):
         format_reward: float = -0.1,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
         max_tests: int = 12,
         timeout: float = 10.0,
         memory: int = 1 << 30,
@@ -90,6 +90,7 @@ class CodeEnv(QuestionEnv):
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
+            grader=grader,
         )
         self.max_tests = checks.whole("max_tests", max_tests, 1)
         self.tolerance = tolerance
@@ -110,9 +111,13 @@ class CodeEnv(QuestionEnv):
         self.tests = sorted(tests, key=_size, reverse=True)[: self.max_tests] if len(tests) > self.max_tests else tests
         return {}
 
+    def answer_in(self, response: str) -> str | None:
+        """The program in the last block."""
+        return last_fence(response)
+
     def grade(self, action: str) -> Verdict:
         """Run the tests."""
-        program = last_fence(action)
+        program = self.answer_in(action)
         if program is None:
             return self.no_answer
         outcome = run_tests(self._sandbox, program, self.tests, limits=self._limits, tolerance=self.tolerance)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gem_core.responses import last_box
-from gem_qa.verdicts import is_right, is_right_in_squad
-from gem_questions import BOX, RIGHT, TAGS, WRONG, QuestionEnv, Verdict, as_list, last_tag, published_box
+from gem_qa.grading import accepted_text, by_words
+from gem_questions import BOX, TAGS, Data, Grader, QuestionEnv, Verdict, as_list, last_tag, published_box
 
 _WORDS = ("Paris", "1969", "oxygen", "Marie Curie", "True", "the Nile")
 
@@ -44,7 +43,7 @@ class QaEnv(QuestionEnv):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,
@@ -55,6 +54,7 @@ class QaEnv(QuestionEnv):
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
         boxed: bool = False,
         published: bool = False,
     ) -> None:
@@ -69,25 +69,26 @@ class QaEnv(QuestionEnv):
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
+            grader=grader,
         )
         self.boxed = boxed
         self.reply_form = BOX if boxed else TAGS
         self.published = published
 
+    def answer_in(self, response: str) -> str | None:
+        """The content of the last tags, or of the last box."""
+        if not self.boxed:
+            return last_tag(response)
+        return (published_box if self.published else last_box)(response)
+
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""
-        given = (last_tag if not self.boxed else published_box if self.published else last_box)(action)
+        given = self.answer_in(action)
         if given is None:
             return self.no_answer
-        compare = is_right_in_squad if self.published else is_right
-        return RIGHT if any(compare(given, _text(each)) for each in as_list(self.answer)) else WRONG
+        return by_words(given, [*map(accepted_text, as_list(self.answer))], self.published)
 
     def sample_random_action(self) -> str:
         """Some words."""
         words = self.rng.choice(_WORDS)
         return f"\\boxed{{{words}}}" if self.boxed else f"<answer>{words}</answer>"
-
-
-def _text(answer: Any) -> str:
-    """A number that a file holds as 1969.0 is 1969."""
-    return str(int(answer)) if isinstance(answer, float) and answer.is_integer() else str(answer)

@@ -98,8 +98,8 @@ class ReasoningGym(Env):
         instruction: bool | str = True,
         **settings: Any,
     ) -> None:
-        if not 0 <= data_seed < HIGHEST:
-            raise EnvError(f"data_seed must be from 0 to {HIGHEST - 1}, not {data_seed!r}")
+        if type(data_seed) is not int or not 0 <= data_seed < HIGHEST:
+            raise EnvError(f"data_seed must be a whole number from 0 to {HIGHEST - 1}, not {data_seed!r}")
         if size is not None and not (type(size) is int and 1 <= size <= HIGHEST):
             raise EnvError(f"size must be a number of entries from 1 to {HIGHEST}, or None, not {size!r}")
         self._size = size
