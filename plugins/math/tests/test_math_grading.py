@@ -33,7 +33,9 @@ def test_the_examples_are_true(module: Any) -> None:
         ("#### 1,250", "1,250"),
         ("It is ten.\n  #### -3.5  \n\n", "-3.5"),
         ("#### 4\n#### 5", "5"),
-        ("first \\boxed{3}, then \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"),
+        ("First \\boxed{3}. Then \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"),
+        ("\\boxed{3} and \\boxed{-5}", "3, -5"),
+        ("either \\boxed{3} or \\boxed{-5}", "3 \\text{ or } -5"),
         ("\\boxed{7}\n#### 8", "7"),
         ("12", "12"),
         ("#### The answer\nis 12", "#### The answer\nis 12"),  # a heading, and no last line
