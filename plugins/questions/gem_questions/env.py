@@ -124,6 +124,10 @@ class QuestionEnv(Env):
         answers = as_list(answer)
         return bool(answers) and all(_is_plain(each) for each in answers)
 
+    def refusal(self, row: Row) -> str | None:
+        """Why a row cannot be asked whose question and answer are accepted, or `None`."""
+        return None
+
     def begin(self, row: Row) -> Info:
         """Take what else is needed from a row; the info to show with the question."""
         return {}
@@ -165,7 +169,7 @@ class QuestionEnv(Env):
             return f"column {question!r} must hold a text, and holds {row[question]!r:.80}"
         if not self.accepts(row[answer]):
             return f"column {answer!r} must hold {self.answer_form}, and holds {row[answer]!r:.80}"
-        return None
+        return self.refusal(row)
 
     def _row(self, seed: int | None, data_index: int | None, row: int | None) -> Row:
         if row is not None:
