@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-_MARKS = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\[\\{}](?!(?:boxed|fbox)\s*\{)|(?P<brace>[{}])")
+_MARKS = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\[\\{}](?!(?:boxed|fbox)\s*\{)|(?P<brace>[{}])", re.IGNORECASE)
 _MATHEMATICS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 
 
 def boxes(text: str) -> list[str]:
     """What stands in each closed box, in order, without white space and signs of mathematics around it.
 
-    `\\boxed {5}` and `\\fbox{5}` are boxes, too. Of boxes inside of each other only the inner ones are named. A brace
-    with a backslash is text. Takes time linear in the length.
+    `\\boxed {5}`, `\\Boxed{5}` and `\\fbox{5}` are boxes, too. Of boxes inside of each other only the inner ones are
+    named. A brace with a backslash is text. Takes time linear in the length.
     """
     found: list[tuple[int, str]] = []
     opened: list[int] = []  # where the content of a box begins, and -1 for another group

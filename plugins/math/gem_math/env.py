@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gem_core.env import Info
+from gem_core.responses import last_box
 from gem_math.references import answer_of, is_prose, need
-from gem_questions import BOX, Data, Grader, QuestionEnv, Row, Verdict, as_list, checks, last_box
+from gem_questions import BOX, Data, Grader, QuestionEnv, Row, Verdict, as_list, checks, published_box
 
 
 class MathEnv(QuestionEnv):
@@ -110,7 +111,7 @@ class MathEnv(QuestionEnv):
 
     def answer_in(self, response: str) -> str | None:
         """The content of the last box."""
-        return last_box(response)
+        return (published_box if self.published else last_box)(response)
 
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from gem_core.responses import last_box
 from gem_qa.grading import accepted_text, by_words
-from gem_questions import BOX, TAGS, Data, Grader, QuestionEnv, Verdict, as_list, last_box, last_tag
+from gem_questions import BOX, TAGS, Data, Grader, QuestionEnv, Verdict, as_list, last_tag, published_box
 
 _WORDS = ("Paris", "1969", "oxygen", "Marie Curie", "True", "the Nile")
 
@@ -76,7 +77,7 @@ class QaEnv(QuestionEnv):
 
     def answer_in(self, response: str) -> str | None:
         """The content of the last tags, or of the last box."""
-        return (last_box if self.boxed else last_tag)(response)
+        return (last_tag if not self.boxed else published_box if self.published else last_box)(response)
 
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from gem_questions._questions import order as order
     from gem_questions.env import QuestionEnv as QuestionEnv
     from gem_questions.env import as_list as as_list
-    from gem_questions.extraction import last_box as last_box
-    from gem_questions.extraction import last_fence as last_fence
     from gem_questions.extraction import last_tag as last_tag
+    from gem_questions.extraction import published_block as published_block
+    from gem_questions.extraction import published_box as published_box
     from gem_questions.forms import BLOCK as BLOCK
     from gem_questions.forms import BOX as BOX
     from gem_questions.forms import TAGS as TAGS
@@ -37,10 +37,10 @@ _HOME = {
     "Verdict": "verdict",
     "WRONG": "verdict",
     "as_list": "env",
-    "last_box": "extraction",
-    "last_fence": "extraction",
     "last_tag": "extraction",
     "order": "_questions",
+    "published_block": "extraction",
+    "published_box": "extraction",
 }
 
 __all__ = [
@@ -55,10 +55,10 @@ __all__ = [
     "Row",
     "Verdict",
     "as_list",
-    "last_box",
-    "last_fence",
     "last_tag",
     "order",
+    "published_block",
+    "published_box",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
+from gem_core.responses import last_box
 from gem_grading import grade
-from gem_questions import BOX, ReplyForm, last_box
+from gem_questions import BOX, ReplyForm, published_box
 from gem_questions.forms import checked_instruction, instructed
 from gem_reasoning_gym._entries import HIGHEST, Definition, Entry, drawn, entry
 from gem_reasoning_gym.scoring import compared, compares, function_name
@@ -107,6 +108,7 @@ class ReasoningGym(Env):
         self._published = published
         self._compares = compares(self._definition, published)
         self._grader = function_name(self._definition, published)
+        self._box = published_box if published else last_box
         self._data_seed = data_seed
         self._next = 0
         self._entry: Entry = {"question": "", "answer": None}
@@ -136,7 +138,7 @@ class ReasoningGym(Env):
 
     def step(self, action: str) -> StepResult:
         """Grade the answer."""
-        answer = last_box(action)
+        answer = self._box(action)
         if answer is None:
             return "", 0.0, True, True, {"success": False, "score": 0.0, "invalid_action": True}
         value, error = self._score(answer if self._published else answer.strip())
@@ -148,7 +150,7 @@ class ReasoningGym(Env):
     def sample_random_action(self) -> str:
         """A number in a box, or, half of the time where the data set tells one, the right answer."""
         answer, number = self._entry["answer"], self.rng.randint(0, 99)
-        told = isinstance(answer, str) and last_box(_boxed(answer)) == answer
+        told = isinstance(answer, str) and self._box(_boxed(answer)) == answer
         return _boxed(answer if told and self.rng.random() < 0.5 else number)
 
     def render(self) -> str:
