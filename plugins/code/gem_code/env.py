@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +11,7 @@ from gem_code._running import run_tests
 from gem_code._tests import Called, Test, UnreadableTests, function_named_in, read_tests
 from gem_core.env import Info
 from gem_core.errors import EnvError
-from gem_questions import RIGHT, QuestionEnv, Row, Verdict, checks, published_block
+from gem_questions import BLOCK, RIGHT, Data, Grader, QuestionEnv, ReplyForm, Row, Verdict, checks, published_block
 from gem_sandbox import Limits, LocalSandbox, Sandbox
 
 
@@ -75,6 +74,7 @@ class CodeEnv(QuestionEnv):
         'tests: {"inputs": [...], "outputs": [...]} of equal length, or a list of {"input": ..., "output": ...}, both '
         'with the name of a function where one is called; or a list of "assert function(values) == value"'
     )
+    reply_form: ReplyForm | None = BLOCK
     instead_of: ClassVar[Mapping[str, str]] = {
         **QuestionEnv.instead_of,
         "test_key": "Use answer=...",
@@ -82,19 +82,22 @@ class CodeEnv(QuestionEnv):
         "sandbox_type": "Use backend=...",
     }
     tests: list[Test]
+    _function: str | None = None
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,
         question: str = "problem",
         answer: str = "tests",
         template: str | None = None,
+        instruction: bool | str = True,
         format_reward: float = -0.1,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
         max_tests: int = 12,
         timeout: float = 10.0,
         memory: int = 1 << 30,
@@ -113,9 +116,11 @@ class CodeEnv(QuestionEnv):
             question=question,
             answer=answer,
             template=template,
+            instruction=instruction,
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
+            grader=grader,
         )
         if reward not in ("all", "fraction"):
             raise EnvError(f"reward must be 'all' or 'fraction', and is {reward!r:.80}")
@@ -146,15 +151,22 @@ class CodeEnv(QuestionEnv):
 
     def begin(self, row: Row) -> Info:
         """Read the tests."""
-        tests = read_tests(self.answer, function_named_in(row))
+        try:
+            tests = read_tests(self.answer, function_named_in(row))
+        except UnreadableTests:  # for a grader of the user's
+            tests = []
+        self._function = next((test.function for test in tests if isinstance(test, Called)), None)
+        self.reply_form = BLOCK if self._function is None else _form_of(self._function)
         self.tests = sorted(tests, key=_size, reverse=True)[: self.max_tests] if len(tests) > self.max_tests else tests
         return {}
 
+    def answer_in(self, response: str) -> str | None:
+        """The last program."""
+        return published_block(response) if self.comparison.published else last_program(response, self._function)
+
     def grade(self, action: str) -> Verdict:
         """Run the tests."""
-        first = self.tests[0]
-        function = first.function if isinstance(first, Called) else None
-        program = published_block(action) if self.comparison.published else last_program(action, function)
+        program = self.answer_in(action)
         if program is None:
             return self.no_answer
         parts = self.reward == "fraction"
@@ -173,6 +185,14 @@ class CodeEnv(QuestionEnv):
     def sample_random_action(self) -> str:
         """A program that prints a number."""
         return f"```python\nprint({self.rng.randrange(100)})\n```"
+
+
+def _form_of(function: str) -> ReplyForm:
+    return ReplyForm(
+        BLOCK.mark,
+        f"Answer with Python that defines {function}, as a function or as a method of a class Solution. "
+        "Put the whole program in one block:\n```python\n# your program\n```",
+    )
 
 
 def _size(test: Test) -> int:

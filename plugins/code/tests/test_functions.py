@@ -60,6 +60,11 @@ def test_forms(tests: Any, more: dict[str, Any], tmp_path: Path) -> None:
         assert env.step(f"```python\n{program}\n```")[1] == wanted
 
 
+def test_the_question_says_what_to_define(tmp_path: Path) -> None:
+    assert "defines share" in asked(tmp_path, SHARES).reset(seed=0)[1]["suffix"]
+    assert "standard input" in asked(tmp_path, {"inputs": ["1"], "outputs": ["1"]}).reset(seed=0)[1]["suffix"]
+
+
 @pytest.mark.parametrize(
     ("tests", "why"),
     [
