@@ -64,10 +64,7 @@ class CodeEnv(QuestionEnv):
         backend, allow_unsafe: how programs are confined; see `gem_sandbox.LocalSandbox`.
         sandbox: in place of one on this machine, for example a remote one.
 
-    The others, and the errors: see `gem_questions.env.QuestionEnv`. On a reset also:
-
-    Raises:
-        EnvError: tests that cannot be run; the message says which and why.
+    The others, and the errors: see `gem_questions.env.QuestionEnv`. Tests that cannot be run are refused at the reset.
     """
 
     answer_form = (
