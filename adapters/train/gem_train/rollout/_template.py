@@ -174,10 +174,10 @@ class ChatTemplate:
     def tool_role(self) -> str:
         """The role of a tool's result: `tool`, or `user` where the template refuses, drops or does not mark others."""
         if self._known_tool_role is None:
-            self._known_tool_role = "tool" if self._marks("tool") else "user"
+            self._known_tool_role = "tool" if self._shows_speaker("tool") else "user"
         return self._known_tool_role
 
-    def _marks(self, role: str) -> bool:
+    def _shows_speaker(self, role: str) -> bool:
         """Whether the template shows messages of this role, and says whose they are."""
         try:
             self._check_role(role)
