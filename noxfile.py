@@ -167,15 +167,14 @@ def lint(session: nox.Session) -> None:
 @nox.session(python=PYTHONS)
 def core(session: nox.Session) -> None:
     """The core and what adapters share, on one of the supported Pythons."""
-    # Ray is large, so one Python is enough.
-    COMMON.install(session, *(["ray"] if session.python == PYTHON else []))
+    COMMON.install(session)
     run_tests(session, ["tests/core", "adapters/train/tests"], *on(session))
 
 
 @nox.session(python=PYTHONS)
 def plugins(session: nox.Session) -> None:
     """The plugins that need no environment of their own, on one of the supported Pythons."""
-    COMMON.install(session, *(["ray"] if session.python == PYTHON else []))
+    COMMON.install(session)
     left_out = [f"--ignore={path}" for path in ELSEWHERE]
     run_tests(session, [*(f"{path}/tests" for path in SHARED), "tests/together"], *on(session), *left_out)
 

@@ -275,8 +275,6 @@ def ray_against_process(quick: bool) -> Figures:
     """Turns of 10 ms in two Ray actors and in two processes."""
     import ray
 
-    import gem_core.vector._ray  # fails at once if the backend is missing
-
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     folder = tempfile.mkdtemp(prefix="gr", dir="/tmp")  # short: Ray makes sockets in it
     ray.init(num_cpus=2, include_dashboard=False, _temp_dir=folder, log_to_driver=False)

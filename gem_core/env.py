@@ -40,6 +40,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from gem_core.errors import EnvError, EnvKwargsError, ResetNeededError, hint_for
+from gem_core.responses import speech_of
 
 if TYPE_CHECKING:
     from gem_core.specs import EnvSpec
@@ -98,6 +99,10 @@ class Env(ABC):
     agents: tuple[str, ...] = ()
     """For matches: the agents that take turns in this environment, each with a conversation of its own."""
 
+    reads_thoughts: bool = False
+    """Whether `step` gets whole responses. By default, it gets what the model said, without what it only thought; see
+    `gem_core.responses.read_response`."""
+
     instead_of: ClassVar[Mapping[str, str]] = {
         "seed": "Use reset(seed=...), or make_vec(seed=...)",
         "task": "Use reset(data_index=...)",
@@ -153,7 +158,7 @@ class Env(ABC):
         """Play one turn. Any string is an action: an invalid action may cost reward, but never raises.
 
         Args:
-            action: the text of the policy.
+            action: the text of the policy; its speech alone, unless `reads_thoughts` is set.
 
         Returns:
             `(observation, reward, terminated, truncated, info)`: the next observation, this turn's reward, whether
@@ -271,14 +276,16 @@ def _guarded_reset(reset: Callable[..., Any]) -> Callable[..., Any]:
 
 def _guarded_step(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
-    def guarded(self: Env, *args: Any, **kwargs: Any) -> Any:
+    def guarded(self: Env, action: Any, *args: Any, **kwargs: Any) -> Any:
         if id(self) in _GUARDING:
-            return step(self, *args, **kwargs)
+            return step(self, action, *args, **kwargs)
         if self._unplayable is not None:  # pyright: ignore[reportPrivateUsage]
             raise ResetNeededError(f"{self!r} was stepped {self._unplayable}. Call reset() first.")  # pyright: ignore[reportPrivateUsage]
+        if isinstance(action, str) and not self.reads_thoughts:
+            action = speech_of(action)
         _GUARDING.add(id(self))
         try:
-            result = step(self, *args, **kwargs)
+            result = step(self, action, *args, **kwargs)
         finally:
             _GUARDING.discard(id(self))
         try:
@@ -371,6 +378,11 @@ class Wrapper(Env):
     def agents(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The agents of the wrapped environment."""
         return self.env.agents
+
+    @property
+    def reads_thoughts(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the wrapped environment gets whole responses; if so, this wrapper does, too."""
+        return self.env.reads_thoughts
 
     @property
     def rng(self) -> random.Random:

@@ -22,7 +22,16 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from gem_core.specs import AdapterSpec, AdvantageSpec, Capability, EnvSpec, Isolation, RecordSource, ToolSpec
+from gem_core.specs import (
+    AdapterSpec,
+    AdvantageSpec,
+    BackendSpec,
+    Capability,
+    EnvSpec,
+    Isolation,
+    RecordSource,
+    ToolSpec,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +111,17 @@ def gem_advantages() -> Iterable[AdvantageSpec]:  # type: ignore[empty-body]
         @hookimpl
         def gem_advantages():
             yield AdvantageSpec("lab:clipped", "my_lab.advantages:clipped")
+    """
+
+
+@hookspec
+def gem_backends() -> Iterable[BackendSpec]:  # type: ignore[empty-body]
+    """The vector backends of this plugin. The id is the plugin's name, so `make_vec(backend="grid")` loads it alone.
+
+    Example:
+        @hookimpl
+        def gem_backends():
+            yield BackendSpec("grid", "my_grid.vector:GridVectorEnv", extra="grid")
     """
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from gem_core.env import Info
 from gem_core.errors import AgentError, EnvError, ResetNeededError
+from gem_core.responses import speech_of
 
 _NOBODY: Mapping[str, Any] = MappingProxyType({})
 
@@ -166,7 +167,7 @@ class Match(ABC):
         """Play a turn.
 
         Args:
-            actions: the text of each agent in `acting`, and of nobody else.
+            actions: the text of each agent in `acting`, and of nobody else. What it only thought is left out.
 
         Raises:
             ResetNeededError: no match is under way.
@@ -181,7 +182,7 @@ class Match(ABC):
                 f"{self!r}: {', '.join(actions) or 'nobody'} acted, but it is the turn of {', '.join(acting)}. Give an "
                 "action for each of them and for nobody else."
             )
-        step = self.play({agent: actions[agent] for agent in acting})
+        step = self.play({agent: speech_of(actions[agent]) for agent in acting})
         for name, column in step._asdict().items():
             self._check_names(f"{name} of play()", column, self._left)
         for agent, reward in step.rewards.items():

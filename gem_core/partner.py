@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from gem_core.errors import EnvKwargsError
+from gem_core.responses import speech_of
 
 PARTNER_REPLIES = "partner_replies"
 """Key of `info`, and the option of `reset`: a list of a partner's answers, in the order in which they came."""
@@ -55,11 +56,11 @@ class PartnerConversation:
         self._messages: list[dict[str, str]] = [{"role": "system", "content": system}] if system else []
 
     def ask(self, text: str) -> str:
-        """Tell the partner something, and return the answer. Raises as `Partner.answer`."""
+        """Tell the partner something, and return what it says, without its thoughts. Raises as `Partner.answer`."""
         self._messages.append({"role": "user", "content": text})
         answer = self._log.recorded()
         if answer is None:
-            answer = self._partner.answer([*self._messages], self._episode)
+            answer = speech_of(self._partner.answer([*self._messages], self._episode))
         self._log.add(answer)
         self._messages.append({"role": "assistant", "content": answer})
         return answer

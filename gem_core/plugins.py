@@ -37,7 +37,7 @@ from gem_core.errors import (
     located,
     near_matches,
 )
-from gem_core.specs import AdapterSpec, AdvantageSpec, EnvSpec, Provenance, Spec, ToolSpec, namespace_of
+from gem_core.specs import AdapterSpec, AdvantageSpec, BackendSpec, EnvSpec, Provenance, Spec, ToolSpec, namespace_of
 
 if TYPE_CHECKING:
     import importlib.metadata
@@ -54,6 +54,7 @@ _COLLECT: dict[str, type[Spec]] = {
     "gem_envs": EnvSpec,
     "gem_tools": ToolSpec,
     "gem_advantages": AdvantageSpec,
+    "gem_backends": BackendSpec,
     "gem_adapters": AdapterSpec,
 }
 
@@ -230,15 +231,16 @@ class PluginManager:
         own = [*self._builtins()[hook], *self._in_process[hook]]
         return own + [one for plugin in self.load_all() for one in plugin.registrations.get(hook, [])]
 
-    def find(self, hook: str, name: str) -> Registration[Any] | None:
-        """The registration of an id, or `None`. Loads only the plugins of its namespace.
+    def find(self, hook: str, name: str, namespace: str | None = None) -> Registration[Any] | None:
+        """The registration of an id, or `None`. Loads only the plugins of its namespace, by default as it is written.
 
         Raises:
             DuplicateIdError: two distributions declare it.
             PluginError: a plugin failed when it was asked for the id (`gem_find_env`).
             NotFoundError: a plugin knows that there is no such id.
         """
-        found = [one for one in self.registrations(hook, namespace_of(name)) if one.spec.id == name]
+        registered = self.registrations(hook, namespace_of(name) if namespace is None else namespace)
+        found = [one for one in registered if one.spec.id == name]
         if not found and hook == "gem_envs":
             found = self._found_on_demand(name)
         if len(found) > 1:

@@ -155,6 +155,22 @@ class AdvantageSpec(Spec):
 
 
 @dataclass(frozen=True)
+class BackendSpec(Spec):
+    """A vector backend as data; see `gem_core.vector.backends` for its signature.
+
+    Its id is what `make_vec(backend=...)` takes: the name of the plugin, alone or with a colon and a word after it.
+    """
+
+    extra: str | None = None
+    """The extra of the declaring distribution that installs the dependencies."""
+
+    @property
+    def namespace(self) -> str:
+        """The name of the plugin."""
+        return self.id.partition(":")[0]
+
+
+@dataclass(frozen=True)
 class AdapterSpec(Spec):
     """A training framework, and the versions that its adapter was tested with."""
 

@@ -1,11 +1,12 @@
 """Reading what a model wrote: where its thought ends, where a block or a box is.
 
-Everything that looks for something in a response uses these functions: environments, tools, graders, evaluation. Calls of
-tools are read by `gem_core.tools`.
+Everything that looks for something in a response uses these functions: environments, tools, graders, evaluation. Calls
+of tools are read by `gem_core.tools`.
 """
 
 from gem_core.responses._blocks import Block, blocks
 from gem_core.responses._boxes import boxes, last_box
+from gem_core.responses._marks import MARKS
 from gem_core.responses._thoughts import ReadResponse, read_response, speech_of
 
-__all__ = ["Block", "ReadResponse", "blocks", "boxes", "last_box", "read_response", "speech_of"]
+__all__ = ["MARKS", "Block", "ReadResponse", "blocks", "boxes", "last_box", "read_response", "speech_of"]

@@ -4,35 +4,39 @@ from __future__ import annotations
 
 import re
 
-_BOX = "\\boxed"
-_BRACE = re.compile(r"[{}]")
+_MARKS = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\[\\{}](?!(?:boxed|fbox)\s*\{)|(?P<brace>[{}])")
+_MATHEMATICS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 
 
 def boxes(text: str) -> list[str]:
-    """What stands in each closed box, in order, without boxes inside of boxes."""
-    found: list[str] = []
-    start = text.find(_BOX)
-    while start >= 0:
-        end = _end(text, start)
-        if end:
-            found.append(text[start + len(_BOX) + 1 : end])
-        start = text.find(_BOX, end or start + len(_BOX))
-    return found
+    """What stands in each closed box, in order, without white space and signs of mathematics around it.
+
+    `\\boxed {5}` and `\\fbox{5}` are boxes, too. Of boxes inside of each other only the inner ones are named. A brace
+    with a backslash is text. Takes time linear in the length.
+    """
+    found: list[tuple[int, str]] = []
+    opened: list[int] = []  # where the content of a box begins, and -1 for another group
+    for mark in _MARKS.finditer(text):
+        if mark["box"]:
+            opened.append(mark.end())
+        elif mark["brace"] == "{":
+            opened.append(-1)
+        elif mark["brace"] and opened:
+            start = opened.pop()
+            if start >= 0 and not (found and found[-1][0] > start):
+                found.append((start, text[start : mark.start()]))
+    return [_bare(content) for _, content in found]
 
 
 def last_box(text: str) -> str | None:
-    """What stands in the last box; `None` where there is none, or where it is not closed."""
-    start = text.rfind(_BOX)
-    end = _end(text, start) if start >= 0 else None
-    return None if end is None else text[start + len(_BOX) + 1 : end]
+    """What stands in the last closed box, as `boxes` has it, or `None`."""
+    return next(reversed(boxes(text)), None)
 
 
-def _end(text: str, start: int) -> int | None:
-    if not text.startswith("{", start + len(_BOX)):
-        return None
-    depth = 0
-    for brace in _BRACE.finditer(text, start):
-        depth += 1 if brace[0] == "{" else -1
-        if not depth:
-            return brace.start()
-    return None
+def _bare(content: str) -> str:
+    content = content.strip()
+    for opening, closing in _MATHEMATICS:
+        inside = content[len(opening) : -len(closing)]
+        if content == f"{opening}{inside}{closing}" and not ("$" in inside or "\\" + opening[-1] in inside):
+            return inside.strip()
+    return content

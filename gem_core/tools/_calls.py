@@ -24,6 +24,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from gem_core.errors import near_matches
+from gem_core.responses import Block, blocks
 from gem_core.tool import Function
 
 Form: TypeAlias = Literal["text", "native"]
@@ -88,10 +89,10 @@ def written(function: Function, arguments: Mapping[str, Any], form: Form) -> str
 def _tagged(response: str, functions: Sequence[Function]) -> Iterator[ParsedCall]:
     for function in functions:
         if function.tag is not None:
-            spans = [_between(response, f"<{function.tag}>", f"</{function.tag}>")]
-            spans += [_fenced(response, function.fence)] if function.fence else []
-            for start, stop, end in filter(None, spans):
-                yield ParsedCall(function.name, end, {function.argument: response[start:stop].strip()})
+            if span := _between(response, f"<{function.tag}>", f"</{function.tag}>"):
+                yield ParsedCall(function.name, span[2], {function.argument: response[slice(*span[:2])].strip()})
+            if function.fence and (block := _fenced(response, function.fence)):
+                yield ParsedCall(function.name, block.end, {function.argument: block.text.strip()})
 
 
 def _between(text: str, opening: str, closing: str) -> tuple[int, int, int] | None:
@@ -101,13 +102,15 @@ def _between(text: str, opening: str, closing: str) -> tuple[int, int, int] | No
     return None if stop < 0 else (at + len(opening), stop, stop + len(closing))
 
 
-def _fenced(text: str, language: str) -> tuple[int, int, int] | None:
-    # Models also write ```Python and ```python3. On a line of its own only the plain word is a language: a sentence may
-    # begin with it after some other block.
-    name = re.escape(language)
-    opening = re.search(rf"```(?:(?i:{name})[\d.]*|\n{name})(?!\w)", text)
-    stop = text.find("```", opening.end()) if opening else -1
-    return None if opening is None or stop < 0 else (opening.end(), stop, stop + 3)
+def _fenced(text: str, language: str) -> Block | None:
+    """The first closed block in a language. Models also write the language into the line below the fence."""
+    for block in blocks(text):
+        first, _, rest = block.text.partition("\n")
+        if block.closed and block.is_in(language):
+            return block
+        if block.closed and not block.language and first.strip() == language:
+            return block._replace(text=rest)
+    return None
 
 
 def _block(response: str, known: Mapping[str, Function]) -> Iterator[ParsedCall]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gem_core._arguments import strict
 from gem_core.env import Env
 from gem_core.errors import EnvFailure, FailureKind, convert_errors, described, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, FailurePolicy
+from gem_core.plugins import manager
 from gem_core.registry import build
 from gem_core.registry import spec as find_spec
 from gem_core.seeding import fresh_seed
+from gem_core.specs import BackendSpec
 from gem_core.upstream import no_attribute
 from gem_core.vector._autoreset import Autoreset
 from gem_core.vector._base import VectorEnv
@@ -37,7 +39,6 @@ from gem_core.vector.sync import SyncVectorEnv
 
 __all__ = [
     "Autoreset",
-    "Backend",
     "EnvIds",
     "EnvStatistics",
     "HostedEnv",
@@ -48,6 +49,7 @@ __all__ = [
     "ThreadVectorEnv",
     "Transition",
     "VectorEnv",
+    "backend_spec",
     "checked_step",
     "decide_failure",
     "failure_of",
@@ -64,8 +66,8 @@ if not TYPE_CHECKING:  # a type checker finds the names that do not exist
         raise no_attribute(__name__, name)
 
 
-Backend = Literal["sync", "thread", "process", "ray"]
-BACKENDS: tuple[Backend, ...] = ("sync", "thread", "process", "ray")
+BACKENDS = ("sync", "thread", "process")
+"""Those of the core; plugins add others."""
 
 
 @strict(
@@ -80,7 +82,7 @@ def make_vec(
     env_ids: EnvIds,
     num_envs: int | None = None,
     *,
-    backend: Backend = "sync",
+    backend: str = "sync",
     autoreset: Autoreset | str = Autoreset.SAME_STEP,
     seed: int | None = None,
     group_size: int = 1,
@@ -100,7 +102,7 @@ def make_vec(
             episodes play more of them. With groups and shards, this holds for the tasks of a round, not the slots.
         num_envs: number of slots; by default as many as the list or the (whole) weights say.
         backend: `sync` for environments that answer in microseconds, `thread` for those that wait, `process` for those
-            that compute, hang or crash, `ray` for more than one machine.
+            that compute, hang or crash, `ray` for more than one machine, or one that another plugin adds.
         autoreset: see `Autoreset`.
         seed: seed of the run; task `n` has the seed `derive_seed(seed, n)`, in every backend and at every width. `None`
             draws a seed from the operating system.
@@ -122,8 +124,8 @@ def make_vec(
 
     Raises:
         ValueError: a number of environments that cannot work, an unknown backend or autoreset mode, a wrong limit.
-        NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as `make`; one environment of
-            each id is built here, so that a mistake shows at once and not as a failed episode.
+        NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError, PluginError: as `make`; one
+            environment of each id is built here, so that a mistake shows at once and not as a failed episode.
     """
     if num_envs is None:
         num_envs = fewest_slots(env_ids) * group_size
@@ -163,7 +165,7 @@ def _check_kwargs(what: str, given: Any) -> None:
 
 
 def _build(
-    backend: Backend,
+    backend: str,
     plan: TaskPlan,
     builders: Mapping[str, Callable[[], Env]],
     workers: int | None,
@@ -190,18 +192,38 @@ def _build(
         from gem_core.vector._process import ProcessVectorEnv
 
         return ProcessVectorEnv(homes, builders, plan, min(workers or _cores(), count), **settings)
-    from gem_core.vector._ray import RayVectorEnv
+    spec = backend_spec(backend)
+    assert spec is not None  # the core's are above
+    return spec.resolve()(homes, builders, plan, workers, **settings)
 
-    return RayVectorEnv(homes, builders, plan, workers, **settings)
+
+def backend_spec(name: str) -> BackendSpec | None:
+    """The spec of a plugin's vector backend; `None` for those of the core.
+
+    Raises:
+        ValueError: there is no such backend.
+        DuplicateIdError: two distributions add it.
+    """
+    if name in BACKENDS:
+        return None
+    namespace = str(name).partition(":")[0]
+    if (found := manager.find("gem_backends", name, namespace)) is not None:
+        return found.spec
+    if unusable := [plugin for plugin in manager.load(namespace) if plugin.status != "ok"]:
+        reasons = "; ".join(f"{plugin.provenance} is {plugin.status}: {plugin.reason}" for plugin in unusable)
+        raise ValueError(f"no vector backend {name!r}: {reasons}")
+    known = [*BACKENDS, *(one.spec.id for one in manager.all_registrations("gem_backends"))]
+    raise ValueError(
+        f"no vector backend {name!r}.{near_matches(str(name), known)} Use one of {known}, or install the distribution "
+        f"whose plugin {namespace!r} adds it"
+    )
 
 
-def _check_backend(backend: Backend, workers: int | None, policy: FailurePolicy) -> None:
+def _check_backend(backend: str, workers: int | None, policy: FailurePolicy) -> None:
     if not isinstance(policy, FailurePolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"failures must be a FailurePolicy, not {policy!r}; for example FailurePolicy(then='drop')")
-    if backend not in BACKENDS:
-        raise ValueError(
-            f"no vector backend {backend!r}.{near_matches(str(backend), BACKENDS)} Use one of {[*BACKENDS]}"
-        )
+    if (spec := backend_spec(backend)) is not None:
+        spec.resolve()  # before any environment is built
     if workers is not None and not is_whole_number(workers):
         raise ValueError(f"workers must be a whole number or None, not {workers!r}")
     if workers is not None and workers < 1:

@@ -20,6 +20,7 @@ from gem_core.errors import (
     DuplicateIdError,
     EnvFailure,
     FailureKind,
+    MissingExtraError,
     NotFoundError,
     PluginApiError,
     PluginError,
@@ -357,6 +358,51 @@ def gem_adapters():
         assert registration.provenance.plugin == "lab"
     # An adapter is called by its framework's name, which is no namespace.
     assert [registration.spec.id for registration in manager.all_registrations("gem_adapters")] == ["labtrainer"]
+
+
+BACKEND = """
+from gem_core.specs import BackendSpec
+from gem_core.vector import ThreadVectorEnv, HostedEnv
+
+def build(homes, builders, plan, workers, **settings):
+    hosted = lambda slot: HostedEnv(slot, builders[homes[slot].env_id], autoreset=homes[slot].autoreset)
+    return ThreadVectorEnv(hosted, plan, workers or 1, **settings)
+
+@hookimpl
+def gem_backends():
+    yield BackendSpec("{name}", build)
+    yield BackendSpec("{name}:far", "no_module_of_this_name:build", extra="far")
+"""
+
+
+def test_a_plugin_adds_a_backend_under_its_name(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    site.add("grid", echo("grid") + BACKEND.format(name="grid"), requires=["far-away; extra == 'far'"])
+    unused = site.add("other", echo("other"))
+    in_force()
+    with gem_core.make_vec("grid:Echo-v0", 2, backend="grid", workers=2, seed=3) as vec:
+        assert vec.reset()[0] == ["grid", "grid"]
+        assert vec.step(["a", "b"])[1].tolist() == [1.0, 1.0]
+    assert unused not in sys.modules
+    with pytest.raises(MissingExtraError, match=r"grid:far needs the module .* Next: pip install .*gem-grid\[far\]"):
+        gem_core.make_vec("grid:Echo-v0", 2, backend="grid:far")
+
+
+def test_an_unknown_backend_is_named_with_those_there_are(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    site.add("grid", echo("grid") + BACKEND.format(name="grid"))
+    site.add("broken", "raise OSError('no licence')")
+    in_force()
+    known = r"\['sync', 'thread', 'process', 'grid', 'grid:far'\]"
+    with pytest.raises(ValueError, match=rf"'girid'. Did you mean .*grid.*\? Use one of {known}, or install"):
+        gem_core.make_vec("grid:Echo-v0", backend="girid")
+    with pytest.raises(ValueError, match=r"no vector backend 'broken': .* is broken: .*no licence"):
+        gem_core.make_vec("grid:Echo-v0", backend="broken")
+
+
+def test_a_backend_has_the_name_of_its_plugin(site: Site) -> None:
+    site.add("grid", BACKEND.format(name="ray"))
+    manager = site.manager()
+    (plugin,) = manager.load("grid")
+    assert "outside its namespace" in plugin.reason
 
 
 def test_built_in_estimators_need_no_plugin() -> None:

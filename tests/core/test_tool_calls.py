@@ -64,7 +64,12 @@ def block(inside: str) -> str:
         ("```python3.11\nprint(1)\n```", "print(1)"),
         ("```python print(1)```", "print(1)"),
         ("```\npython\nprint(1)\n```", "print(1)"),
-        ("```python```", ""),
+        ("```py\nprint(1)\n```", "print(1)"),
+        ("Run it: ```python\nprint(1)\n```", "print(1)"),
+        ("```python \r\nif 1:\r\n  print(1)\r\n```\r\n", "if 1:\n  print(1)"),
+        ("~~~python\nprint(1)\n~~~", "print(1)"),
+        ("- So:\n  ```python\n  if 1:\n    print(1)\n  ```", "if 1:\n  print(1)"),
+        ("```python\ns = '```' + f'{x}```'\n```", "s = '```' + f'{x}```'"),
         ("<python>a = '{}'\x00\ud800</python>", "a = '{}'\x00\ud800"),
         # From the first opening to the first closing, whatever stands between.
         ("<python>s = '<python>'</python>", "s = '<python>'"),
@@ -89,7 +94,7 @@ def test_code_between_tags_and_in_blocks(response: str, code: str) -> None:
         "```python\nprint(1)",
         "```\nprint(1)\n```",
         "```pythonic\nprint(1)\n```",
-        "```py\nprint(1)\n```",
+        "```python```",
         "```text\nx\n```\nPython is a language. ```",
         "<Python>print(1)</Python>",
         "<tool_call>{}</tool_call>",  # all functions have tags, so the environment may use this one

@@ -22,6 +22,7 @@ LAYERS = [
     "hookspecs",
     "versions : env : match : _match_env : tool : specs : episode : turn_batch : update : errors : failures : "
     "seeding : interrupts : waiting : controls : installation : _arguments : partner : image : upstream : lazy",
+    "responses",
 ]
 """Of the core, from the top down. A module imports only from below its layer; where `:` is between them, each other."""
 MAX_LINES = 11_000

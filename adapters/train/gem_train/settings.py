@@ -26,7 +26,7 @@ from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec, spec
 from gem_core.specs import AdapterSpec
-from gem_core.vector import make_vec, share_slots, weights_of
+from gem_core.vector import backend_spec, make_vec, share_slots, weights_of
 from gem_train._corrections import Correction, CorrectionKind, Unit
 from gem_train.records import Detail
 from gem_train.report import RunReport
@@ -146,10 +146,10 @@ class RunSettings:
     plugins: list[str] = setting(
         [], "Plugins to load; only their deciding hooks (`gem_make_env`, `gem_env_error`) are called in this run."
     )
-    vector_backend: Literal["sync", "thread", "process", "ray"] = setting(
+    vector_backend: str = setting(
         "thread",
         "Where environments run: `sync` for environments that answer at once, `thread` for environments that wait, "
-        "`process` for environments that compute, hang or crash, `ray` for several machines.",
+        "`process` for environments that compute, hang or crash, `ray` for several machines, or a plugin's backend.",
     )
     vector_workers: Count | None = setting(
         None, "Threads, processes or Ray actors for the environments of one process. By default one per environment."
@@ -405,6 +405,10 @@ class RunSettings:
                 f"not one sequence. Use {self.spelled('row', 'turn')}, or leave {self.spelled('history')} out."
             )
         self._check_compaction()
+        try:
+            backend_spec(self.vector_backend)
+        except ValueError as error:
+            raise SettingsError(f"{self.spelled('vector_backend', self.vector_backend)}: {error}") from error
         sync = self.spelled("vector_backend", "sync")
         if self.vector_backend == "sync" and self.env_timeout not in (None, DEFAULT_TIMEOUT):
             timeout = self.spelled("env_timeout", self.env_timeout)

@@ -68,7 +68,7 @@ def settings(**changes: Any) -> RunSettings:
         # types
         ({"row": "turns"}, "row=turns is not one of episode, turn. Did you mean 'turn'"),
         ({"row": "Episode", "history": 2}, "row=Episode is not one of episode, turn. Did you mean 'episode'"),
-        ({"vector_backend": "threads"}, "vector_backend=threads is not one of sync, thread, process, ray."),
+        ({"vector_backend": "threads"}, "vector_backend=threads: no vector backend 'threads'. Did you mean 'thread'?"),
         ({"env_failure": "retry"}, "env_failure=retry is not one of truncate, drop, raise."),
         ({"env_kwargs": "raise_every=3"}, "env_kwargs=raise_every=3: 'raise_every=3' is not a JSON object"),
         ({"env_kwargs": "[1]"}, r"env_kwargs=\[1\]: .* is not a JSON object"),

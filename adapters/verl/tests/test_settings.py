@@ -81,7 +81,7 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["gem.env=5"], "gem.env=5: Expected `list`, got `int`"),
         (["gem.row=step"], "gem.row=step is not one of episode, turn"),
         (["gem.env_failure=retry"], "gem.env_failure=retry is not one of truncate, drop, raise"),
-        (["gem.vector_backend=threads"], "threads is not one of sync, thread, process, ray. Did you mean"),
+        (["gem.vector_backend=threads"], "no vector backend 'threads'. Did you mean"),
         (["gem.seed=one"], "gem.seed=one: Expected `int`, got `str`"),
         (["gem.env_kwargs=raise_every"], "gem.env_kwargs=raise_every: .* is not a JSON object"),
         (["gem.truncated_is_invalid=3"], "gem.truncated_is_invalid=3: Expected `bool`, got `int`"),

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias, cast
 
 from gem_core.env import Env
 from gem_core.registry import make
-from gem_core.vector import Backend
 
 MAX_TURNS = 200
 """Turns after which random play stops if the environment sets no limit."""
@@ -33,7 +32,7 @@ class Subject:
     kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     seeds: int = 5
     """Seeds to play, from 0, where a check plays several episodes."""
-    backend: Backend = "sync"
+    backend: str = "sync"
     """Of the vector that it is played in."""
 
     def make(self, **more: Any) -> Env:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
 from gem_core.cli import Row, parse_settings, plugins_at_work, print_json, print_table, say
-from gem_core.errors import GemError, near_matches
+from gem_core.errors import GemError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec, kind_of, make, make_tool, spec
-from gem_core.vector import Backend
+from gem_core.vector import backend_spec
 from gem_testing import checks
 from gem_testing._conformance import Result, results
 from gem_testing._play import Subject
@@ -97,9 +97,11 @@ def _results(
 
 
 def _check_backend(backend: str | None) -> None:
-    known = get_args(Backend)
-    if backend is not None and backend not in known:
-        raise GemError(f"no backend {backend!r}.{near_matches(backend, known)} Give one of: {', '.join(known)}")
+    if backend is not None:
+        try:
+            backend_spec(backend)
+        except ValueError as error:
+            raise GemError(str(error)) from None
 
 
 def _with_progress(found: Iterator[Result]) -> Iterator[Result]:

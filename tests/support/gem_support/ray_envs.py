@@ -39,7 +39,9 @@ class Forging(Walk):
 
     def step(self, action: str) -> Any:
         forged = wire.listed([wire.packed(0, Transition("forged", 1.0, False, False, {}))])
-        wire.listed = lambda answers: forged
+        import gem_ray.vector  # it needs Ray
+
+        gem_ray.vector.listed = lambda answers: forged
         return "", 0.0, True, False, {}
 
 

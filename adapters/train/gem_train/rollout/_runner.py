@@ -16,7 +16,7 @@ from gem_core.errors import ClosedError, EnvError, EnvFailure
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.seeding import derive_seed
-from gem_core.vector import Autoreset, Backend, EnvIds, Task, is_whole_number, make_vec
+from gem_core.vector import Autoreset, EnvIds, Task, is_whole_number, make_vec
 from gem_train.rollout._asynchronous import AsyncVectorEnv
 from gem_train.rollout._builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_train.rollout._images import ImageReader
@@ -61,7 +61,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         *,
         seed: int,
         max_concurrent: int = 64,
-        backend: Backend = "thread",
+        backend: str = "thread",
         workers: int | None = None,
         failures: FailurePolicy | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
@@ -271,7 +271,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         *,
         seed: int,
         max_concurrent: int = 64,
-        backend: Backend = "thread",
+        backend: str = "thread",
         workers: int | None = None,
         failures: FailurePolicy | None = None,
         env_kwargs: Mapping[str, Any] | None = None,

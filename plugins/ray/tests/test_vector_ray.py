@@ -229,10 +229,10 @@ def test_what_an_actor_cannot_import_shows_at_once() -> None:
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "gem_core.vector._ray", raising=False)
+    monkeypatch.delitem(sys.modules, "gem_ray.vector", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        MissingExtraError, match=rf"needs Ray, which is not installed. Next: {re.escape(install_line('ray'))}"
+        MissingExtraError, match=rf"ray needs the module 'ray' .*not installed. Next: {re.escape(install_line('ray'))}"
     ):
         vector()
 

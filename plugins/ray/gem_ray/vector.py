@@ -17,20 +17,29 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from gem_core.env import Env
-from gem_core.errors import EnvError, FailureKind, MissingExtraError
-from gem_core.installation import install_line
+from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
-from gem_core.vector import _wire as wire
-from gem_core.vector._calls import CallOutcome, EnvCall, FailedCall, Replay, Transition
-from gem_core.vector._pool import PooledVectorEnv, Worker
-from gem_core.vector._process import LOOK_SECONDS, START_SECONDS, make_setup, pickled_builders
-from gem_core.vector._tasks import TaskPlan
-from gem_core.vector._worker import Setup, SlotConfig
+from gem_core.vector import TaskPlan
+from gem_core.vector.backends import (
+    LOOK_SECONDS,
+    START_SECONDS,
+    CallOutcome,
+    EnvCall,
+    FailedCall,
+    Garbage,
+    PooledVectorEnv,
+    Replay,
+    Setup,
+    SlotConfig,
+    Transition,
+    Worker,
+    listed,
+    make_setup,
+    pickled_builders,
+    unpacked,
+)
 
-try:
-    ray: Any = importlib.import_module("ray")  # untyped, and missing where types are checked
-except ModuleNotFoundError as error:
-    raise MissingExtraError(f"backend='ray' needs Ray, which is not installed. Next: {install_line('ray')}") from error
+ray: Any = importlib.import_module("ray")  # untyped, and missing where types are checked
 
 NOBODY = -1
 """Stands for a slot in a question to the actor itself."""
@@ -63,7 +72,7 @@ class EnvHost:
     def answer(self, slot: int, call: EnvCall) -> bytes:
         """The outcome of a call, as data."""
         hosted = self._hosted[slot]
-        return wire.listed([hosted.data(hosted.answer(call))])
+        return listed([hosted.data(hosted.answer(call))])
 
     def close(self) -> None:
         """Close the environments."""
@@ -303,7 +312,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
     def _take_outcome(self, worker: RayWorker, slot: int, data: Any) -> None:
         try:
             outcome = self._outcome(slot, data)
-        except wire.Garbage as garbage:
+        except Garbage as garbage:
             self._lose(worker, FailureKind.LOST, f"ChildProcessError: its actor gave no answer: {garbage}", slot)
         else:
             self._arrive(slot, outcome)
@@ -315,9 +324,9 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
             self._submit({slot: self._calls[slot]})
 
     def _outcome(self, slot: int, data: Any) -> CallOutcome:
-        answers = wire.unpacked(data)
+        answers = unpacked(data)
         if [one for one, _ in answers] != [slot] or not self._fits(slot, answers[0][1]):
-            raise wire.Garbage("an answer of somebody else, or to something else")
+            raise Garbage("an answer of somebody else, or to something else")
         return answers[0][1]
 
     def _check_workers(self) -> None:
@@ -340,7 +349,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         worker.kill()
         # Answers that came before the loss count; without them those turns would be played twice.
         for slot in worker.answered():
-            with contextlib.suppress(wire.Garbage):
+            with contextlib.suppress(Garbage):
                 self._arrive(slot, self._outcome(slot, worker.take(slot).result()))
                 if slot == blamed:
                     blamed = None

@@ -1,0 +1,1 @@
+"""Vectors of environments in Ray actors; see plugins/ray/README.md."""

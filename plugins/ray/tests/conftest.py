@@ -1,0 +1,1 @@
+from gem_support.core_fixtures import *  # noqa: F403
