@@ -77,9 +77,10 @@ def _check_model(settings: ROLLSettings, given: Mapping[str, Any], whole: GemCon
     from transformers import GenerationConfig
 
     arguments: Any = whole.actor_infer.model_args
+    folder: Any = download_model(arguments.model_name_or_path)
     generation_config = None
     with suppress(OSError):  # it has none
-        generation_config = GenerationConfig.from_pretrained(download_model(arguments.model_name_or_path))
+        generation_config = GenerationConfig.from_pretrained(folder)
     check_model(settings, given, default_tokenizer_provider(model_args=arguments), generation_config)
 
 

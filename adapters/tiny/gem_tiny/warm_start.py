@@ -14,7 +14,7 @@ from transformers import DynamicCache, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from gem_core.env import Env
 from gem_tiny._play import RandomTurn, random_play
-from gem_train.rollout import ChatTemplate, Conversation
+from gem_train.rollout import ChatTemplate, Conversation, end_token_ids
 
 MAX_ROW_LENGTH = 512
 """Number of tokens of an episode that are trained on, from its start: attention costs the square of the length."""
@@ -66,7 +66,7 @@ def warm_start(
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
     pad_id: Any = tokenizer.pad_token_id
-    encode = _encoder(tokenizer)
+    encode = _encoder(tokenizer, end_token_ids(template, tokenizer)[0])
     model.train()
     with closing(random_play(env_ids, wrappers=wrappers, env_kwargs=env_kwargs, seed=seed)) as play:
         new = (_transcript(episode, template, encode) for episode in play)
@@ -82,9 +82,8 @@ def warm_start(
                 on_step(step, loss.item())
 
 
-def _encoder(tokenizer: PreTrainedTokenizerFast) -> Callable[[str], tuple[int, ...]]:
+def _encoder(tokenizer: PreTrainedTokenizerFast, end: int) -> Callable[[str], tuple[int, ...]]:
     """Encodes an action, with the token that ends a turn."""
-    end: Any = tokenizer.eos_token_id
 
     @functools.lru_cache(REMEMBERED)
     def encode(action: str) -> tuple[int, ...]:
