@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from gem_core.env import Env, Wrapper
 from gem_core.errors import SettingsError, TemplateError
@@ -11,7 +11,7 @@ from gem_core.registry import build, spec
 from gem_train.rollout import ChatTemplate, RolloutSettings
 from gem_train.settings import RunSettings, Split
 
-_PROBE = {
+_PROBE: dict[str, Any] = {
     "type": "function",
     "function": {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}},
 }
@@ -40,8 +40,8 @@ def check_template(template: ChatTemplate, rollout: RolloutSettings, ends: Seque
     (header, count), response = template.answer_header, rollout.max_response_tokens
     if header and response < count + 2:
         raise SettingsError(
-            f"{limits}: before its first word, the policy itself samples {header!r}, which takes {count} tokens, so each "
-            f"response would be cut off. Allow at least {count + 2} tokens"
+            f"{limits}: before its first word, the policy itself samples {header!r}, which takes {count} tokens, so "
+            f"each response would be cut off. Allow at least {count + 2} tokens"
         )
     shortest, limit = len(template.initial_prompt(".")), rollout.max_context_tokens
     if limit is not None and shortest + response > limit:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
 from gem_core.image import texts_around
+from gem_core.responses import MARKS
 from gem_train.rollout._images import ImageReader
 from gem_train.rollout._turn_ends import TurnEndFinder, TurnEnds
 
@@ -89,6 +90,10 @@ class ChatTemplate:
             )
         self.images = images
         self._tokenizer = tokenizer
+        special = _special_tokens(tokenizer)
+        self._marks = frozenset(number for number, text in special.items() if text in MARKS)
+        """Marks of thoughts and calls that are special tokens."""
+        self._hidden = frozenset(special).difference(self._marks)
         self._system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
         self._options = dict(options or {})
         self._with_tools: dict[str, ChatTemplate] = {}
@@ -169,10 +174,10 @@ class ChatTemplate:
     def tool_role(self) -> str:
         """The role of a tool's result: `tool`, or `user` where the template refuses, drops or does not mark others."""
         if self._known_tool_role is None:
-            self._known_tool_role = "tool" if self._marks("tool") else "user"
+            self._known_tool_role = "tool" if self._shows_speaker("tool") else "user"
         return self._known_tool_role
 
-    def _marks(self, role: str) -> bool:
+    def _shows_speaker(self, role: str) -> bool:
         """Whether the template shows messages of this role, and says whose they are."""
         try:
             self._check_role(role)
@@ -204,7 +209,7 @@ class ChatTemplate:
     def ends(self) -> tuple[int, ...]:
         """Ids at which the template says that an assistant's turn ends, at which sampling has to stop.
 
-        These are control tokens: the end of a turn, and headers of messages. Empty where the template writes words only.
+        These are control tokens: the end of a turn, and headers of messages. Empty if the template writes only words.
         `end_token_ids` adds those of the tokenizer and the model.
         """
         return self._turn_ends.ids
@@ -227,7 +232,7 @@ class ChatTemplate:
         def render(messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
             return self._render([*self._system, *messages], generate=generate)
 
-        return TurnEndFinder(render, self._encode, self._leading, self._controls.among)
+        return TurnEndFinder(render, self._encode, self._leading, self._controls.among, self._marks)
 
     def _leading(self, ids: Sequence[int]) -> list[int]:
         """The control tokens of some ids before the first word."""
@@ -366,11 +371,16 @@ class ChatTemplate:
         return after
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of sampled tokens, without special tokens and without the end of the turn."""
+        """The text of sampled tokens, without the end of the turn and other special tokens.
+
+        Marks of thoughts and calls (`gem_core.responses.MARKS`) stay, also where they are special tokens.
+        """
         words = list(ids)
         if words and words[-1] in self._turn_ends.ids:
             words.pop()
-        return self._tokenizer.decode(words, skip_special_tokens=True)
+        if not self._marks:
+            return self._tokenizer.decode(words, skip_special_tokens=True)
+        return self._tokenizer.decode([one for one in words if one not in self._hidden])
 
     def _render(self, messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
         given = [_in_parts(message) for message in messages] if self._in_parts else [*messages]
@@ -387,6 +397,12 @@ class ChatTemplate:
         text = text.encode(errors="replace").decode()  # a tokenizer raises at half a character
         encode = partial(self._tokenizer.encode, add_special_tokens=False)
         return [*encode(text)] if _CUT not in text else [*chain.from_iterable(map(encode, text.split(_CUT)))]
+
+
+def _special_tokens(tokenizer: Any) -> dict[int, str]:
+    """The special tokens of a tokenizer by their ids: those that decoding may leave out."""
+    added: Mapping[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
+    return {number: str(token) for number, token in added.items() if token.special}
 
 
 def _in_parts(message: Mapping[str, Any]) -> Mapping[str, Any]:

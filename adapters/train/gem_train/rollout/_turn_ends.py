@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from typing import Any, NamedTuple, Protocol
@@ -47,6 +47,7 @@ class TurnEndFinder:
         encode: token ids of a text.
         leading: the control tokens before the first word of some ids, in order.
         controls: all control tokens of some ids, in order.
+        marks: tokens around thoughts and calls, which the assistant writes within a turn.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class TurnEndFinder:
         encode: Callable[[str], list[int]],
         leading: Callable[[Sequence[int]], list[int]],
         controls: Callable[[Sequence[int]], list[int]],
+        marks: Collection[int],
     ) -> None:
         self._render = render
         self._encode = encode
         self._leading = leading
         self._controls = controls
+        self._marks = marks
 
     def find(self) -> TurnEnds:
         """The ends; renders a dozen short conversations."""
@@ -68,7 +71,8 @@ class TurnEndFinder:
         user, tool, system = (self.opening(role) for role in ("user", "tool", "system"))
         called = _behind_answer(self._text([_USER, _calling("1")], generate=False))
         after_call = self._controls(self._encode(called))[-1:]
-        found = [*user, *tool, *closing, *after_call, *system, *self._header()]
+        likely = [one for one in [*after_call, *self._header()] if one not in self._marks]
+        found = [*user, *tool, *closing, *system, *likely]
         last = next((one for one in closing if one not in own), None)
         return TurnEnds(tuple(one for one in dict.fromkeys(found) if one not in own), last)
 
