@@ -357,7 +357,10 @@ def _reasoning(message: _Message) -> Reasoning | None:
         "reasoning": _text(message.reasoning),
         THINKING: "".join(map(_text, parts)),
     }
-    return next((Reasoning(as_utf8(text), field) for field, text in found.items() if text), None)
+    given = [field for field in ("reasoning_content", "reasoning") if getattr(message, field) == ""]
+    # A field without a thought is sent back as well: some endpoints ask for it in each message with function calls.
+    chosen = next((field for field, text in found.items() if text), given[0] if given else None)
+    return None if chosen is None else Reasoning(as_utf8(found[chosen]), chosen)
 
 
 def _text(content: Any) -> str:
