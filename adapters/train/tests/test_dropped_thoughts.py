@@ -16,6 +16,7 @@ from gem_core.advantages import compute_advantages
 from gem_core.episode import Episode, Logprobs, TokenIds, as_logprobs, as_token_ids
 from gem_core.errors import SettingsError
 from gem_core.vector import Transition
+from gem_support import chat_families
 from gem_train.rollout import (
     BatchCollector,
     ChatTemplate,
@@ -204,6 +205,73 @@ def test_what_was_sampled_as_other_tokens_stays_so(chatml: PreTrainedTokenizerFa
     conversation.respond([*encode(tokenizer, "<think>one</think>"), *letters])
     conversation.observe("go", {})
     assert conversation.prompt().tolist()[len(opening) :][: len(letters)] == letters
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        "<|channel|>analysis<|message|>left {0}?<|end|><|start|>assistant",
+        "<|channel|>analysis<|message|>left {0}?<|end|><|start|>assistant<|channel|>analysis<|message|>or<|end|>"
+        "<|start|>assistant",
+        "",
+    ],
+)
+def test_a_message_to_the_user_follows_its_header_alone(thought: str) -> None:
+    """Of a family whose thoughts are messages of their own: the header of what was said is the template's."""
+    tokenizer = chat_families.channels()
+    conversation = Conversation(ChatTemplate(tokenizer), thoughts="drop")
+    messages: list[dict[str, str]] = []
+    for number in range(4):
+        conversation.observe(f"turn {number}", {})
+        messages.append({"role": "user", "content": f"turn {number}"})
+        assert conversation.prompt().tolist() == encode(tokenizer, rendered(tokenizer, messages))
+        said = f"{thought}<|channel|>final<|message|>go left {number}<|return|>".format(number)
+        conversation.respond(encode(tokenizer, said))
+        messages.append({"role": "assistant", "content": f"go left {number}"})
+
+
+def test_what_was_said_between_thoughts_is_put_together() -> None:
+    tokenizer = chat_families.channels()
+    conversation = Conversation(ChatTemplate(tokenizer), thoughts="drop")
+    conversation.observe("go", {})
+    parts = ["final<|message|>go on<|end|>", "analysis<|message|>left?<|end|>", "final<|message|>go left<|return|>"]
+    conversation.respond(encode(tokenizer, "<|start|>assistant".join(f"<|channel|>{part}" for part in parts)))
+    conversation.observe("on", {})
+    talk = [("user", "go"), ("assistant", "go on\ngo left"), ("user", "on")]
+    expected = rendered(tokenizer, [{"role": role, "content": content} for role, content in talk])
+    assert conversation.prompt().tolist() == encode(tokenizer, expected)
+
+
+@pytest.mark.parametrize(
+    "marks", [("<|channel>thought\n", "<channel|>"), ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷")]
+)
+def test_marks_of_other_families_that_are_special_tokens(
+    chatml: PreTrainedTokenizerFast, marks: tuple[str, str]
+) -> None:
+    opening, closing = marks
+    tokenizer = with_template(chatml, written(chained=True).replace("</think>", closing))
+    tokenizer.add_special_tokens({"additional_special_tokens": [opening.removesuffix("thought\n"), closing]})
+    conversation = Conversation(ChatTemplate(tokenizer), thoughts="drop")
+    messages: list[dict[str, str]] = []
+    for number, tool in enumerate((False, False, True, True, False)):
+        conversation.observe(f"turn {number}", {"use_tool": tool})
+        messages.append({"role": "tool" if tool else "user", "content": f"turn {number}"})
+        assert conversation.prompt().tolist() == encode(tokenizer, rendered(tokenizer, messages))
+        said = f"{opening}left {number}?{closing}go left {number}"
+        assert conversation.respond([*encode(tokenizer, said), tokenizer.eos_token_id]) == said
+        messages.append({"role": "assistant", "content": said})
+
+
+def test_a_thought_that_the_token_limit_cut_off_is_dropped(chatml: PreTrainedTokenizerFast) -> None:
+    for kind in ("all go", "the header opens a thought"):
+        tokenizer = with_template(chatml, KINDS[kind])
+        conversation = Conversation(ChatTemplate(tokenizer), thoughts="drop")
+        conversation.observe("go", {})
+        conversation.respond(encode(tokenizer, "<think>left or right"[len(conversation.opening) :]))
+        conversation.observe("on", {})
+        talk = [("user", "go"), ("assistant", ""), ("user", "on")]
+        expected = rendered(tokenizer, [{"role": role, "content": content} for role, content in talk])
+        assert conversation.prompt().tolist() == encode(tokenizer, expected)
 
 
 # -- episodes ----------------------------------------------------------------------------------------------------------
@@ -433,6 +501,40 @@ def test_a_thought_that_the_prompt_opens_is_a_thought(chatml: PreTrainedTokenize
     made.record(go_on())
     [turn] = made.episode.turns
     assert (turn.response, turn.action.strip()) == ("left?\n</think>\n\nright", "right")
+
+
+def test_a_thought_without_an_end_is_no_action(chatml: PreTrainedTokenizerFast) -> None:
+    tokenizer = with_template(chatml, KINDS["the header opens a thought"])
+    for ended in ([], [tokenizer.eos_token_id]):
+        made = builder(tokenizer, "go", truncated_is_invalid=False)
+        made.act(Completion([*encode(tokenizer, "left? right?"), *ended], truncated=not ended))
+        made.record(go_on())
+        assert (made.episode.turns[0].response, made.episode.turns[0].action) == ("left? right?", "")
+
+
+class Reader(Steps):
+    """Reads thoughts."""
+
+    reads_thoughts = True
+
+
+@pytest.mark.parametrize(("kind", "whole"), [(Steps, False), (Reader, True)])
+def test_an_environment_gets_the_speech_or_all_of_the_response(
+    chatml: PreTrainedTokenizerFast, kind: type[Env], whole: bool
+) -> None:
+    gem_core.register("demo-thoughts:Any-v0", kind)
+    tokenizer = with_template(chatml, KINDS["the header opens a thought"])
+    text = "left?\n</think>\n\nright"
+
+    def policy(prompts: Sequence[TokenIds]) -> list[Completion]:
+        return [Completion([*encode(tokenizer, text), tokenizer.eos_token_id]) for _ in prompts]
+
+    vec = gem_core.make_vec("demo-thoughts:Any-v0", 1, backend="sync", seed=0)
+    collector = BatchCollector(vec, policy, tokenizer, RolloutSettings(max_response_tokens=40))
+    [episode] = collector.collect_round().episodes
+    collector.close()
+    assert {turn.info["told"] for turn in episode.turns} == {f"<think>{text}" if whole else "right"}
+    assert {turn.action for turn in episode.turns} == {"right"}
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

@@ -131,6 +131,30 @@ def test_every_prompt_is_the_templates_rendering(
     assert turns > 40 > 4 * cut
 
 
+def test_what_only_the_next_response_has_before_it_is_dropped_from_later_prompts(folder: Path, tmp_path: Path) -> None:
+    """As a template writes an empty thought before the next response alone."""
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    header = "<|assistant|>"
+    tokenizer.chat_template = tokenizer.chat_template.replace(f"{header}{{% endif %}}", f"1 2 3{header}{{% endif %}}")
+    assert "1 2 3" in tokenizer.chat_template
+    shutil.copytree(folder, tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    model = LocalModel(tmp_path / "model", {"temperature": 0.0, "max_tokens": 6})
+    evaluate(Entry(id=GAME, tasks=12, thoughts="drop"), model, output=tmp_path / "run")
+    turns = 0
+    for played in read_episodes(tmp_path / "run"):
+        messages: list[dict[str, str]] = []
+        for turn in played.episode.turns:
+            messages.append({"role": "user", "content": turn.observation})
+            rendered = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            assert rendered.count("1 2 3") == 1
+            assert played.episode.prompt_ids(turn).tolist() == tokenizer.encode(rendered, add_special_tokens=False)
+            messages.append({"role": "assistant", "content": tokenizer.decode(played.episode.response_ids(turn)[:-1])})
+            turns += 1
+        assert [turn.sequence for turn in played.episode.turns] == [*range(len(played.episode.turns))]
+    assert turns > 24
+
+
 def test_an_end_that_only_the_template_names_changes_nothing_else(folder: Path, foreign: Path) -> None:
     """The same weights play alike, whatever end their tokenizer and configs name."""
     options = {"temperature": 0.0, "max_tokens": 6}

@@ -9,6 +9,7 @@ import torch
 from spy import SpyTrainer, assert_same
 
 import gem_core
+import gem_tiny._tokenizer as tokenizer_module
 from gem_core.errors import AdapterError, AdvantageError
 from gem_support.babble import Babble
 from gem_support.same_tasks import LIMITED, assert_first_batch, assert_two_at_once_at_most
@@ -252,6 +253,21 @@ def test_summaries_and_what_follows_them_are_trained_as_they_were_sampled(traine
     [batch] = run.batches
     assert all(len(one.turns) > 24 and one.summary().compactions for one in batch.episodes)
     assert all(part["prompt_ids"].shape[1] <= 250 for part in run.micro_batches)
+    trained = run.trained_responses()
+    assert sorted((one.before, one.ids) for one in trained) == sorted(run.sampled)
+    assert_same(trained, run.expected_responses("rebn", 0.9))
+
+
+@pytest.mark.parametrize("row", ["episode", "turn"])
+def test_turns_are_trained_as_they_were_sampled_where_later_prompts_drop_thoughts(trainer, monkeypatch, row):
+    """Here what is dropped is in the header of the next response alone, as an empty thought is."""
+    template = tokenizer_module._TEMPLATE.replace("<|assistant|>{% endif %}", "<|assistant|>.{% endif %}")
+    monkeypatch.setattr(tokenizer_module, "_TEMPLATE", template)
+    run = trainer(cls=SpyTrainer, thoughts="drop", row=row, num_generations=4)
+    run.train()
+    [batch] = run.batches
+    assert all(len(one.sequences) == len(one.turns) for one in batch.episodes)
+    assert any(len(one.turns) > 2 for one in batch.episodes)
     trained = run.trained_responses()
     assert sorted((one.before, one.ids) for one in trained) == sorted(run.sampled)
     assert_same(trained, run.expected_responses("rebn", 0.9))

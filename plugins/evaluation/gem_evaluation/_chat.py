@@ -357,17 +357,24 @@ def _reasoning(message: _Message) -> Reasoning | None:
         "reasoning": _text(message.reasoning),
         THINKING: "".join(map(_text, parts)),
     }
-    return next((Reasoning(as_utf8(text), field) for field, text in found.items() if text), None)
+    given = [field for field in ("reasoning_content", "reasoning") if getattr(message, field) == ""]
+    # A field without a thought is sent back as well: some endpoints ask for it in each message with function calls.
+    chosen = next((field for field, text in found.items() if text), given[0] if given else None)
+    return None if chosen is None else Reasoning(as_utf8(found[chosen]), chosen)
 
 
 def _text(content: Any) -> str:
     """A text that is given as a whole or in parts; empty for anything else."""
-    if isinstance(content, list):
-        parts = cast("list[Any]", content)
-        return "".join(
-            _text(part.get("text") if isinstance(part, dict) else getattr(part, "text", "")) for part in parts
-        )
-    return content if isinstance(content, str) else ""
+    if isinstance(content, str):
+        return content
+    return "".join(map(_part_text, cast("list[Any]", content))) if isinstance(content, list) else ""
+
+
+def _part_text(part: Any) -> str:
+    found: Any = part.text if isinstance(part, _Part) else None
+    if isinstance(part, dict):
+        found = cast("dict[str, Any]", part).get("text")
+    return found if isinstance(found, str) else ""
 
 
 def _arguments(function: _Function) -> str:

@@ -18,6 +18,7 @@ from gem_core.errors import MissingExtraError, SettingsError, TemplateError, des
 from gem_core.image import IMAGES
 from gem_core.installation import install_line
 from gem_core.registry import build, spec
+from gem_core.responses import PAIRS, speech_of
 from gem_evaluation._conversation import ConversationSettings, Prompt, Reply, Usage
 from gem_evaluation._engines import Engine, EngineName, Sampled, TransformersEngine, VllmEngine, default_engine
 from gem_evaluation._errors import ModelError, ModelSetupError
@@ -141,8 +142,8 @@ class LocalModel:
         if limit is not None and len(ids) + self._options["max_tokens"] > limit:
             return Reply("", context_full=True)
         completion, usage = await self.complete(ids)
-        text = conversation.respond(completion.ids)
-        own[text] = completion.ids
+        text = conversation.opening + conversation.respond(completion.ids)
+        own[text] = own[speech_of(text)] = completion.ids
         return Reply(text, truncated=completion.truncated, usage=usage)
 
     def check(self, entries: Sequence[Entry]) -> None:
@@ -174,6 +175,7 @@ class LocalModel:
             max_response_tokens=self._options["max_tokens"],
             max_context_tokens=self._engine.limit,
             history=conversation.history,
+            thoughts=conversation.thoughts,
             system_prompt=conversation.system_prompt,
             truncated_is_invalid=conversation.truncated_is_invalid,
         )
@@ -184,15 +186,17 @@ class LocalModel:
         return self._templates[system_prompt]
 
     def _conversation(self, prompt: Prompt, own: Mapping[str, list[int]]) -> Conversation:
-        """The conversation of a prompt. A response that was sampled here has the ids that were sampled."""
+        """The conversation of a prompt, without earlier thoughts. A response that was sampled here has its ids."""
         messages = [*prompt.messages]
         system = messages.pop(0).content if messages[0].role == "system" else None
         template = self._template(system)
-        conversation = Conversation(template)
+        conversation = Conversation(template, thoughts="drop")
         info: Info = {"tools": prompt.tools}
         for message in messages:
             if message.role == "assistant":
-                conversation.respond(own.get(message.content) or template.words(message.content))
+                # Where the prompt opens a thought, words that were not sampled here are not part of it.
+                closing = f"{PAIRS[conversation.opening]}\n\n" if conversation.opening else ""
+                conversation.respond(own.get(message.content) or template.words(f"{closing}{message.content}"))
             else:
                 info |= {"use_tool": message.role == "tool"} | ({IMAGES: message.images} if message.images else {})
                 conversation.observe(message.content, info)

@@ -56,8 +56,8 @@ class ModelPartner:
                 f"model:{self._name}: the conversation with {len(messages)} messages does not fit its context. Lower "
                 "max_tokens, play fewer turns, or take a model with a longer context"
             )
-        thought = f"<think>\n{reply.reasoning.text}\n</think>\n\n" if reply.reasoning is not None else ""
-        return f"{thought}{reply.text}"
+        thought = reply.reasoning.text if reply.reasoning is not None else ""
+        return f"<think>\n{thought}\n</think>\n\n{reply.text}" if thought else reply.text
 
     def close(self) -> None:
         """End the session if no other environment uses it. Safe to call twice; a later question opens another."""

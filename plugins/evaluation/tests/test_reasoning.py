@@ -147,6 +147,14 @@ def test_between_function_calls_thoughts_stay(tmp_path: Path) -> None:
     assert [turn.reasoning for turn in episode.turns] == ["first", "", "second", "third", "fourth", "fifth"]
 
 
+def test_a_field_without_a_thought_is_sent_back_too(tmp_path: Path) -> None:
+    reply = {"role": "assistant", "content": "word", "reasoning_content": ""}
+    with ChatServer(lambda _: reply).running() as server:
+        episode = play(server, tmp_path)
+    assert [one for one in server.requests[-1]["messages"] if one["role"] == "assistant"] == [reply, reply]
+    assert [turn.reasoning for turn in episode.turns] == ["", "", ""]
+
+
 def _call(name: str) -> Body:
     return {"id": name, "type": "function", "function": {"name": "python", "arguments": json.dumps({"code": "1"})}}
 

@@ -277,19 +277,21 @@ class ChatTemplate:
         """The text between a message of this role and the response to it; it ends with the header of the response."""
         return self._bridge(_PROBE, role).partition(_PROBE)[2]
 
-    def earlier(self, role: str, response: str, following: str) -> str:
+    def earlier(self, role: str, response: Mapping[str, str], following: str) -> str:
         """An earlier response as the template writes it, with all text between the messages around it.
 
         Args:
             role: of the message before it.
-            response: its text.
+            response: its fields besides the role, such as `content`.
             following: the role of the message after it.
 
         Raises:
             TemplateError: the template refuses such messages, or drops one of the two.
         """
-        talk = [("user", "."), ("assistant", "."), (role, _PROBE), ("assistant", response), (following, _PLACEHOLDER)]
-        text = self._render([*self._system, *({"role": one, "content": said} for one, said in talk)])
+        before = [("user", "."), ("assistant", "."), (role, _PROBE)]
+        messages = [{"role": one, "content": said} for one, said in before]
+        after = {"role": following, "content": _PLACEHOLDER}
+        text = self._render([*self._system, *messages, {"role": "assistant", **response}, after])
         _, found, after = text.partition(_PROBE)
         between, also_found, _ = after.partition(_PLACEHOLDER)
         if not (found and also_found):

@@ -19,6 +19,8 @@ Thoughts: TypeAlias = Literal["keep", "drop"]
 _SECRET = secrets.token_hex(8)
 _THOUGHT, _SPEECH = f"GEMCORETHOUGHT{_SECRET}", f"GEMCORESPEECH{_SECRET}"
 """Stand for the thought and the words of a response."""
+_FIELDS = ("reasoning_content", "reasoning", "thinking")
+"""In which templates look for the thought of a message."""
 
 
 class PastResponse(NamedTuple):
@@ -121,9 +123,9 @@ class SpokenResponses:
     def _found(self, case: _Case) -> _Style | None:
         """The style of a case; `None` if the template writes such a response as it was sampled."""
         lead, thought = case.lead, _written(case.marks)
-        if thought and self._leaves_in(case.role, "tool" if case.chained else "user", thought):
-            if case.chained and not self._leaves_in(case.role, "user", thought):
-                return None
+        if thought and case.chained and self._stays_between_tools(case.role, thought):
+            return None
+        if thought and self._leaves_in(case.role, {"content": thought + _SPEECH}, "tool" if case.chained else "user"):
             lead, thought = lead.lstrip("\r\n"), ""
         generation = self._template.header(case.role)
         header, end = self._frame(case, thought + _SPEECH)
@@ -155,12 +157,20 @@ class SpokenResponses:
         return before, after
 
     def _text(self, case: _Case, content: str) -> str:
-        return self._template.earlier(case.role, content, "tool" if case.chained else "user")
+        return self._template.earlier(case.role, {"content": content}, "tool" if case.chained else "user")
 
-    def _leaves_in(self, role: str, following: str, thought: str) -> bool:
+    def _stays_between_tools(self, role: str, thought: str) -> bool:
+        """Whether a thought stays until the user's next message, as a part of the text or in a field of its own."""
+        fields = {"content": _SPEECH, **dict.fromkeys(_FIELDS, _THOUGHT)}
+        return any(
+            self._leaves_in(role, response, "tool") and not self._leaves_in(role, response, "user")
+            for response in ({"content": thought + _SPEECH}, fields)
+        )
+
+    def _leaves_in(self, role: str, response: Mapping[str, str], following: str) -> bool:
         """Whether an earlier response is written with its thought before a message of the role `following`."""
         try:
-            return _THOUGHT in self._template.earlier(role, thought + _SPEECH, following)
+            return _THOUGHT in self._template.earlier(role, response, following)
         except TemplateError:  # refuses marks in the text of a message
             return True
 
