@@ -14,7 +14,7 @@ from gem_math._keys import ordered
 from gem_math._questions import Question
 
 _DEFINITION = re.compile(r"([A-Za-z]+) \( ([A-Za-z](?: , [A-Za-z])*) \)")
-_OPERATION = re.compile(r" \\?(?:int|sum|lim|prod|max|min|gcd|lcm|det|deg|dim|ker|mathbb|Pr|Var)\b| [A-Za-z]+ \(")
+_OPERATION = re.compile(r" \\?(?:int|sum|lim|prod|max|min|gcd|lcm|det|deg|dim|ker|mathbb|Pr|Var)\b| [A-Za-z]+ \(", re.IGNORECASE)
 """Of a side that is not read: what makes it a number that can be named, such as an integral or a probability."""
 
 
@@ -95,7 +95,7 @@ def _is_unheard_of(claim: Named, question: Question) -> bool:
     tree = claim.left
     if tree is None:
         operation = _OPERATION.search(claim.name)
-        return operation is not None and operation[0].strip(" (") not in question.text
+        return operation is not None and operation[0].replace(" ", "") not in question.squeezed.casefold()
     if tree.kind == "value":
         return f"{tree.text}(" not in question.squeezed
     return _is_length(tree) and "|" not in question.text

@@ -102,7 +102,7 @@ class Comparison:
     def _same_ratio(self, given: Answer, reference: Answer) -> bool:
         """A ratio of two may be written as a fraction where the question speaks of a ratio."""
         if isinstance(given, Ratio) and isinstance(reference, Ratio):
-            return relations.same_ratio(given, reference)
+            return relations.same_ratio(given, reference, may_be_time=not requests.has_ratio(self._question))
         if not requests.has_ratio(self._question):
             return False
         one, other = (

@@ -26,7 +26,7 @@ def is_copied(given: str, found: Answer, wanted: Answer, question: Question) -> 
     found, wanted = _value(found), _value(wanted)
     if isinstance(found, Ratio) and found != wanted:
         ratios = (each for each in question.formulas if isinstance(each, Ratio))
-        return repetition.repeats(given, question) or any(relations.same_ratio(found, each) for each in ratios)
+        return repetition.repeats(given, question) or any(relations.same_ratio(found, each, may_be_time=False) for each in ratios)
     if not isinstance(found, Scalar) or not isinstance(wanted, Scalar):
         return repetition.repeats(given, question)
     return _is_copied_number(given, found, *(quantities.without_unit(each.tree)[0] for each in (found, wanted)), question)

@@ -39,6 +39,7 @@ _OTHER = re.compile(
     r"distance|radius|height|sides?|ratio|probability|volume|speed|long|far|tall|value\s+of\s+the\s+expression)\b",
     re.IGNORECASE,
 )
+_RATIO = re.compile(r"ratio|[A-Za-z]\s*:\s*[A-Za-z]", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\s*\\?([a-z]+)\s*\$")
 
 
@@ -74,7 +75,7 @@ def has_constant(question: Question) -> bool:
 
 def has_ratio(question: Question) -> bool:
     """Does it speak of a ratio?"""
-    return "ratio" in question.text.lower()
+    return bool(_RATIO.search(question.text))
 
 
 def has_unit(unit: str, question: Question) -> bool:
