@@ -40,7 +40,9 @@ def value(signs: Sequence[str], trees: Sequence[Node]) -> Answer:
 
 
 def _has_letters(tree: Node) -> bool:
-    return tree.kind in ("name", "value") and bool(evaluation.variables(tree)) or any(map(_has_letters, tree.parts))
+    if tree.kind in ("name", "value"):
+        return bool(evaluation.variables(tree))
+    return any(map(_has_letters, tree.parts))
 
 
 def _holds(sign: str, one: Node, other: Node) -> bool:

@@ -99,7 +99,7 @@ def equal(one: Node, other: Node, positive: frozenset[str] = frozenset()) -> boo
 def _equal_on(rounds: Sequence[_Digits], points: _Points, one: Node, other: Node) -> bool:
     for digits in rounds:
         exact = True
-        for point in points.numbers:
+        for point in points.numbers if digits is rounds[0] else points.signs:
             wanted, given = (_Evaluation(digits, point, points) for _ in range(2))
             second = wanted.of(other)
             if wanted.branched and point:
@@ -237,6 +237,11 @@ class _Points:
         self.numbers: Sequence[int] = range(_POINTS if names else 1)
         self._positive = positive
         self._counted = counted
+
+    @property
+    def signs(self) -> Sequence[int]:
+        """Points with all signs of the variables: of one variable there are two."""
+        return self.numbers[:2] if len(self.names) == 1 else self.numbers
 
     def keep_those_of(self, *trees: Node) -> None:
         """Where several names are counted, keep points at which expressions have values: `(n-k)!` has not at all."""
@@ -405,7 +410,7 @@ class _Evaluation:
 
     def _binomial(self, above: Value, below: Value) -> Value:
         if all(isinstance(each, Fraction) and each.denominator == 1 for each in (above, below)):
-            if 0 <= below and 0 <= above <= _MAX_FACTORIAL:
+            if below >= 0 and 0 <= above <= _MAX_FACTORIAL:
                 return Fraction(math.comb(int(above), int(below)))
             raise Unread("a binomial coefficient is too large")
         return self._drawn("binomial", above, below)

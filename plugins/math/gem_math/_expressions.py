@@ -151,7 +151,12 @@ class _Reader:
     def _is_power_after(self, before: Token) -> bool:
         """Is it the second of two powers with a space between, `2^3 3^2`?"""
         ahead = self._tokens[self._next + 1 : self._next + 2]
-        return self._token.spaced and before.kind == "number" and ahead[0].text == "^" and self._tokens[self._next - 2].text == "^"
+        return (
+            self._token.spaced
+            and before.kind == "number"
+            and ahead[0].text == "^"
+            and self._tokens[self._next - 2].text == "^"
+        )
 
     def _power(self) -> Node:
         base = self._postfix(self._atom())

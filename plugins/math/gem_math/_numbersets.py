@@ -30,7 +30,9 @@ def is_one(answer: Answer) -> bool:
     if isinstance(answer, Relation):
         return set(answer.signs) != {"="} and _of_relation(answer) is not None
     if isinstance(answer, Listing) and answer.parts and not answer.braces:
-        return isinstance(answer.parts[0], Relation) and all(map(_is_condition, answer.parts)) and is_one(answer.parts[0])
+        return (
+            isinstance(answer.parts[0], Relation) and all(map(_is_condition, answer.parts)) and is_one(answer.parts[0])
+        )
     return isinstance(answer, (Union, Difference))
 
 
@@ -117,7 +119,12 @@ def _with_names(parts: Sequence[Answer]) -> Iterator[Answer]:
     """`x != 0, 5` is short for two."""
     first = parts[0]
     for part in parts:
-        if isinstance(first, Relation) and first.signs == ("!=",) and isinstance(part, Scalar) and _is_name(first.sides[0]):
+        if (
+            isinstance(first, Relation)
+            and first.signs == ("!=",)
+            and isinstance(part, Scalar)
+            and _is_name(first.sides[0])
+        ):
             yield Relation(("!=",), (first.sides[0], part.tree))
         else:
             yield part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -32,7 +33,7 @@ def answer_of(reference: str) -> str:
 def _with_gaps(text: str, found: Sequence[str]) -> Iterator[tuple[str, str]]:
     """All boxes but the last, each with what stands between it and the next one."""
     place = text.index(found[0])
-    for content, after in zip(found, found[1:], strict=False):
+    for content, after in itertools.pairwise(found):
         end = place + len(content)
         place = text.index(after, end)
         yield content, text[end:place]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -229,13 +229,13 @@ class _Structure:
         first = self._expression_if_one(sides[0])
         if first is None:
             return Named(keys.key(sides[0], self._functions), self._value(signs[1:], sides[1:]), is_claim=True)
-        trees = (first, *map(self._expression, sides[1:])) if len(sides) > 2 else (first, self._expression_if_one(sides[1]))
-        if signs == ("=",):
-            second = trees[1]
-            if second is None:
-                return Named(keys.key(sides[0], self._functions), self._inner(sides[1]), first, is_claim=True)
-            return chains.equation(first, second)
-        return chains.chain(signs, trees, keys.key(sides[0], self._functions))
+        if len(sides) > 2 or signs[0] == "~":
+            trees = (first, *map(self._expression, sides[1:]))
+            return chains.chain(signs, trees, keys.key(sides[0], self._functions))
+        second = self._expression_if_one(sides[1])
+        if second is None:
+            return Named(keys.key(sides[0], self._functions), self._inner(sides[1]), first, is_claim=True)
+        return chains.equation(first, second)
 
     def _value(self, signs: tuple[str, ...], sides: Sequence[Sequence[Token]]) -> Answer:
         """What a name is: an answer, or a chain that ends in it."""
@@ -250,7 +250,11 @@ class _Structure:
             found, place = found[1 : place - 1], place - 2
         digits = "".join(token.text for token in found[:place])
         whole, _, part = digits.partition(".")
-        if not base or not (whole + part).isalnum() or any(each.kind == "command" or each.spaced for each in found[1:place]):
+        if (
+            not base
+            or not (whole + part).isalnum()
+            or any(each.kind == "command" or each.spaced for each in found[1:place])
+        ):
             return None
         if not digits[0].isdigit() and not (base > 10 and len(digits) > 1):
             return None
@@ -334,7 +338,6 @@ class _Structure:
         if not _has_sign(tree):
             return Scalar(tree)
         return Listing(tuple(Scalar(_signed(tree, positive)) for positive in (True, False)))
-
 
     def _name(self, found: Sequence[Token]) -> tuple[str, Node | None] | None:
         """The name that these tokens are, such as `x`, `f(x)`, `(x, y)` or `\\text{Area}`, and as an expression."""

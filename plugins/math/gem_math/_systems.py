@@ -51,8 +51,8 @@ def point(system: System, order_of: Callable[[Sequence[str]], tuple[str, ...] | 
 
 def letter(answer: Answer) -> str:
     """The one name of values without numbers."""
-    first = answer.parts[0] if isinstance(answer, Listing) else answer
-    return first.name if isinstance(first, Named) else ""
+    parts = answer.parts if isinstance(answer, Listing) else (answer,)
+    return next((part.name for part in parts if isinstance(part, Named)), "")
 
 
 def unnumbered(answer: Answer, is_numbered: Callable[[str], bool]) -> Answer:

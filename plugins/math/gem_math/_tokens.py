@@ -27,31 +27,44 @@ class Token(NamedTuple):
 _SILENT = re.compile(
     r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|limits|nolimits|mathstrut)(?![A-Za-z])|\\[!]|\\phantom\{[^{}]*\}"
 )
-_SPACES = re.compile(
-    r"(?<!\\)\\(?:[,;:> \n]|(?:quad|qquad|thinspace|hspace\{[^{}]*\}|ldotp)(?![A-Za-z]))"
-)
+_SPACES = re.compile(r"(?<!\\)\\(?:[,;:> \n]|(?:quad|qquad|thinspace|hspace\{[^{}]*\}|ldotp)(?![A-Za-z]))")
 _TIGHT_COMMA = re.compile(r"(?<=\d),(?:\s*\\!)+\s*(?=\d{3})")
 """MATH writes thousands as `11,\\! 111`: the space behind the comma is taken back."""
 _SYSTEM = re.compile(r"\\\{\s*\\begin\s*\{(array|aligned|gathered|matrix)\}(.*?)\\end\s*\{\1\}\s*\.?", re.DOTALL)
-_ABOUT = re.compile(r"^(?:\\text\s*\{\s*)?(?:about|approximately|approx\.?|roughly)(?:\s*\}\s*|\s+)(?=[\d$\\.])", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"^(?:\\text\s*\{\s*)?(?:about|approximately|approx\.?|roughly)(?:\s*\}\s*|\s+)(?=[\d$\\.])", re.IGNORECASE
+)
 
 # -- other scripts ---------------------------------------------------------------------------------------------------
 
-_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ"
-_LOWERED = "₀₁₂₃₄₅₆₇₈₉"
-_PLAIN = str.maketrans(_RAISED + _LOWERED, "0123456789+-n" + "0123456789")
+_RAISED, _LOWERED = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b\u207f", "₀₁₂₃₄₅₆₇₈₉"
+_PLAIN = str.maketrans(_RAISED + _LOWERED, "0123456789+-n0123456789")
+_RAISED_RUN, _LOWERED_RUN = re.compile(f"[{_RAISED}]+"), re.compile(f"[{_LOWERED}]+")
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-_SIGNS_OF_UNICODE = {
-    **{"°": "\\degree", "≠": "\\neq", "≤": "\\le", "≥": "\\ge", "⩽": "\\le", "⩾": "\\ge", "≈": "\\approx"},
-    **{"×": "\\times", "·": "\\times", "⋅": "\\times", "∗": "\\times", "π": "\\pi", "∞": "\\infty", "√": "\\sqrt"},
-    **{"∪": "\\cup", "∅": "\\emptyset", "±": "\\pm", "∓": "\\mp", "∈": "\\in", "∖": "\\setminus", "∠": "\\angle"},
-    **{"ℝ": "\\mathbb{R}", "ℤ": "\\mathbb{Z}", "ℕ": "\\mathbb{N}", "ℚ": "\\mathbb{Q}", "ℂ": "\\mathbb{C}"},
-    **{"÷": "/", "∶": ":", "∣": "|", "−": "-", "–": "-", "′": "'", "⟨": "(", "⟩": ")", "∕": "/", "⁄": "/"},
-    **dict(zip("αβγδεζηθκλμνξρστφχψωΓΔΘΛΞΠΣΦΨΩ", [f"\\{name}" for name in """alpha beta gamma delta epsilon zeta eta
-        theta kappa lambda mu nu xi rho sigma tau phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi
-        Omega""".split()], strict=True)),
-}  # fmt: skip
-_SPELLED_OUT = str.maketrans({sign: f"{text} " if text[0] == "\\" else text for sign, text in _SIGNS_OF_UNICODE.items()})
+_GREEK = "αβγδεζηθκλμνξρστφχψωΓΔΘΛΞΠΣΦΨΩ"
+_GREEK_NAMES = (
+    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega "
+    "Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+)
+_SIGN_NAMES = """
+    00b0 degree  2260 neq  2264 le  2265 ge  2a7d le  2a7e ge  2248 approx  00d7 times  00b7 times  22c5 times
+    2217 times  03c0 pi  221e infty  221a sqrt  222a cup  2205 emptyset  00b1 pm  2213 mp  2208 in  2216 setminus  2220 angle
+    211d mathbb{R}  2124 mathbb{Z}  2115 mathbb{N}  211a mathbb{Q}  2102 mathbb{C}
+"""
+_SIGN_TEXTS = "00f7 / 2236 : 2223 | 2212 - 2013 - 2032 ' 27e8 ( 27e9 ) 2215 / 2044 /"
+
+
+def _by_code(table: str, before: str, after: str) -> dict[int, str]:
+    codes, texts = table.split()[::2], table.split()[1::2]
+    return {int(code, 16): f"{before}{text}{after}" for code, text in zip(codes, texts, strict=True)}
+
+
+_SPELLED_OUT = {
+    **{ord(sign): f"\\{name} " for sign, name in zip(_GREEK, _GREEK_NAMES.split(), strict=True)},
+    **_by_code(_SIGN_NAMES, "\\", " "),
+    **_by_code(_SIGN_TEXTS, "", ""),
+}
+"""Signs of Unicode, and how LaTeX writes them."""
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
 _BLANKS = re.compile("[\u00a0\u2009\u202f\u3000]")
 _STOPS = re.compile("[。．｡।۔、،]+$")  # noqa: RUF001
@@ -60,30 +73,41 @@ _STOPS = re.compile("[。．｡।۔、،]+$")  # noqa: RUF001
 def _in_ascii(text: str) -> str:
     """Signs and digits of other scripts as LaTeX writes them."""
     text = _VULGAR.sub(_fraction, _STOPS.sub("", _BLANKS.sub(" ", text))).translate(_FULL_WIDTH)
-    text = re.sub(f"[{_RAISED}]+", lambda match: f"^{{{match[0].translate(_PLAIN)}}}", text)
-    text = re.sub(f"[{_LOWERED}]+", lambda match: f"_{{{match[0].translate(_PLAIN)}}}", text)
+    text = _RAISED_RUN.sub(lambda match: f"^{{{match[0].translate(_PLAIN)}}}", text)
+    text = _LOWERED_RUN.sub(lambda match: f"_{{{match[0].translate(_PLAIN)}}}", text)
     return text.translate(_SPELLED_OUT)
 
 
 def _fraction(match: re.Match[str]) -> str:
-    above, _, below = unicodedata.normalize("NFKC", match[0]).partition("⁄")
+    above, _, below = unicodedata.normalize("NFKC", match[0]).partition("\u2044")
     return f"\\frac{{{above}}}{{{below}}}"
 
 
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
+_SAME_COMMANDS = """
+    frac dfrac tfrac cfrac | binom dbinom tbinom | neq ne | le leqslant leqq leq | ge geqslant geqq geq
+    | times cdot ast | emptyset varnothing empty | approx simeq doteq thickapprox | setminus smallsetminus backslash
+    | mathbb{R} R
+"""
 _COMMANDS = {
-    **dict.fromkeys(("dfrac", "tfrac", "cfrac"), "\\frac"),
-    **dict.fromkeys(("dbinom", "tbinom"), "\\binom"),
-    **dict.fromkeys(("ne", "neq"), "\\neq "),
-    **dict.fromkeys(("leqslant", "leqq", "leq", "le"), "\\le "),
-    **dict.fromkeys(("geqslant", "geqq", "geq", "ge"), "\\ge "),
-    **dict.fromkeys(("cdot", "times", "ast"), "\\times "),
-    **dict.fromkeys(("varnothing", "empty"), "\\emptyset "),
+    "lt": "<",
+    "gt": ">",
+    "div": "/",
+    "colon": ":",
+    "equiv": "=",
     **dict.fromkeys(("lvert", "rvert", "vert", "mid"), "|"),
-    **dict.fromkeys(("simeq", "doteq", "thickapprox"), "\\approx "),
-    **dict.fromkeys(("smallsetminus", "backslash"), "\\setminus "),
-    **{"lt": "<", "gt": ">", "div": "/", "lbrace": "\\{", "rbrace": "\\}", "lbrack": "[", "rbrack": "]"},
-    **{"langle": "(", "rangle": ")", "colon": ":", "R": "\\mathbb{R}", "degree": "\\degree ", "equiv": "="},
+    "lbrace": "\\{",
+    "rbrace": "\\}",
+    "lbrack": "[",
+    "rbrack": "]",
+    "langle": "(",
+    "rangle": ")",
+    **{
+        name: f"\\{names.split()[0]} "
+        for names in _SAME_COMMANDS.split("|")
+        for name in names.split()
+        if name.isalpha()
+    },
 }
 """Commands with one meaning, and how it is written here."""
 _SPELLINGS = (

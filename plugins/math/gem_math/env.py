@@ -128,5 +128,3 @@ class MathEnv(QuestionEnv):
 def _in_last_box(reference: str) -> str:
     inside = last_box(reference)
     return reference if inside is None else inside
-
-
