@@ -115,6 +115,6 @@ class Ratio:
     parts: tuple[Node, ...]
 
 
-Answer: TypeAlias = (
-    "Scalar | Words | Numeral | Tuple | Listing | Matrix | Named | System | Rounded | Relation | Union | Difference | Ratio"
-)
+_OfNames: TypeAlias = "Named | System | Relation"
+_OfSets: TypeAlias = "Union | Difference"
+Answer: TypeAlias = "Scalar | Words | Numeral | Tuple | Listing | Matrix | Rounded | Ratio | _OfNames | _OfSets"

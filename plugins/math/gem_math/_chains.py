@@ -30,10 +30,19 @@ def chain(signs: Sequence[str], trees: Sequence[Node], name: str) -> Answer:
 
 def value(signs: Sequence[str], trees: Sequence[Node]) -> Answer:
     """The last side, if the chain holds; with what is exact where the last side is rounded. Raises `Unread`."""
+    if not _has_letters(trees[-1]):  # a formula on the way is not computed: V = \\pi r^2 h = 12\\pi
+        kept = [(sign, tree) for sign, tree in zip(("=", *signs), trees, strict=True) if not _has_letters(tree)]
+        signs, trees = [sign for sign, _ in kept[1:]], [tree for _, tree in kept]
     if not all(map(_holds, signs, trees, trees[1:])):
         raise Unread("the sides of an equation differ")
     last = Scalar(trees[-1])
     return Rounded(Scalar(trees[signs.index("~")]), last) if "~" in signs else last
+
+
+def _has_letters(tree: Node) -> bool:
+    if tree.kind in ("name", "value"):
+        return bool(evaluation.variables(tree))
+    return any(map(_has_letters, tree.parts))
 
 
 def _holds(sign: str, one: Node, other: Node) -> bool:
@@ -48,13 +57,10 @@ def _holds(sign: str, one: Node, other: Node) -> bool:
 def _is_near(one: Node, other: Node) -> bool:
     """Is it a number rounded, up or down? The unit may stand behind one of both only."""
     (bare, units), (rounded, others) = map(quantities.without_unit, (one, other))
-    if not units or not others:
+    if (not units or not others) and "%" not in (*units, *others):
         one, other = bare, rounded
     literal = quantities.decimal(other)
     if literal is None:
         return False
-    zeros = len(literal.text) - len(literal.text.rstrip("0")) if literal.text.isdigit() and literal.value else 0
-    unit = quantities.last_place(literal) * 10**zeros
-    return quantities.within(
-        one, other, quantities.with_literal(other, unit / 2 if zeros else unit * _LESS_THAN_ONE)
-    )
+    distance = quantities.last_place(literal) * _LESS_THAN_ONE
+    return quantities.within(one, other, quantities.with_literal(other, distance))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-
 _LETTER = re.compile(r"\(?([A-Ha-h])\)?\.?|([A-H])\)")
 _WITH_TEXT = re.compile(r"(?:\(([A-H])\)|([A-H])[.):](?=\s|\\))(?:\s|\\[ ,;:]|\\q?quad)*(\S.*)", re.DOTALL)
 _MARKUP = re.compile(r"\\(?:text(?:rm|bf|it)?|math(?:rm|bf))\s*\{([^{}]*)\}|\\(?:left|right)(?![a-z])")

@@ -14,7 +14,9 @@ from gem_math._keys import ordered
 from gem_math._questions import Question
 
 _DEFINITION = re.compile(r"([A-Za-z]+) \( ([A-Za-z](?: , [A-Za-z])*) \)")
-_OPERATION = re.compile(r" \\?(?:int|sum|lim|prod|max|min|gcd|lcm|det|deg|dim|ker|mathbb|Pr|Var)\b| [A-Za-z]+ \(")
+_OPERATION = re.compile(
+    r" \\?(?:int|sum|lim|prod|max|min|gcd|lcm|det|deg|dim|ker|mathbb|Pr|Var)\b| [A-Za-z]+ \(", re.IGNORECASE
+)
 """Of a side that is not read: what makes it a number that can be named, such as an integral or a probability."""
 
 
@@ -58,7 +60,9 @@ def may_be_left_out(claim: Named, question: Question) -> bool:
     key = _key(claim)
     if key in question.asked or (key in question.mentioned and not question.asked and key not in question.given):
         return True
-    is_value = claim.left is not None and claim.left.kind == "value" and not evaluation.has_variable_arguments(claim.left)
+    is_value = (
+        claim.left is not None and claim.left.kind == "value" and not evaluation.has_variable_arguments(claim.left)
+    )
     return is_value and _is_unheard_of(claim, question)
 
 
@@ -95,7 +99,7 @@ def _is_unheard_of(claim: Named, question: Question) -> bool:
     tree = claim.left
     if tree is None:
         operation = _OPERATION.search(claim.name)
-        return operation is not None and operation[0].strip(" (") not in question.text
+        return operation is not None and operation[0].replace(" ", "") not in question.squeezed.casefold()
     if tree.kind == "value":
         return f"{tree.text}(" not in question.squeezed
     return _is_length(tree) and "|" not in question.text

@@ -30,7 +30,9 @@ from gem_math._answers import (
 from gem_math._expressions import Node
 from gem_math._questions import Question
 
-_NOTHING = re.compile(r"(?:there (?:is|are) )?(?:no|zero) (?:real )?(?:solutions?|roots?|values?)|none|no solutions? exists?")
+_NOTHING = re.compile(
+    r"(?:there (?:is|are) )?(?:no|zero) (?:real )?(?:solutions?|roots?|values?)|none|no solutions? exists?"
+)
 
 
 class Comparison:
@@ -102,7 +104,7 @@ class Comparison:
     def _same_ratio(self, given: Answer, reference: Answer) -> bool:
         """A ratio of two may be written as a fraction where the question speaks of a ratio."""
         if isinstance(given, Ratio) and isinstance(reference, Ratio):
-            return relations.same_ratio(given, reference)
+            return relations.same_ratio(given, reference, may_be_time=not requests.has_ratio(self._question))
         if not requests.has_ratio(self._question):
             return False
         one, other = (
@@ -132,7 +134,11 @@ class Comparison:
             return self._same_claim(given, reference)
         if not isinstance(given, (Named, Relation)):
             wanted = claims.of(reference)
-            return wanted is not None and claims.may_be_left_out(wanted, self._question) and self.same(given, wanted.answer)
+            return (
+                wanted is not None
+                and claims.may_be_left_out(wanted, self._question)
+                and self.same(given, wanted.answer)
+            )
         if isinstance(given, Named) and isinstance(reference, Named):
             if given.name == reference.name:
                 return self.same(given.answer, reference.answer)
@@ -154,16 +160,14 @@ class Comparison:
     def _same_relation(self, given: Relation, reference: Relation) -> bool:
         if relations.same(given, reference):
             return True
-        one, other = (
-            Node("sum", each.sides) if each.signs == ("=",) else None for each in (given, reference)
-        )
+        one, other = (Node("sum", each.sides) if each.signs == ("=",) else None for each in (given, reference))
         if one is None or other is None:
             return False
         found = constants.renamed(one, other, self._question)
         return any(relations.same(Relation(("=",), (each.parts[0], each.parts[1])), reference) for each in found)
 
     def _without_numbers(self, given: Answer, reference: Answer) -> tuple[Answer, Answer]:
-        """Without the numbers of roots, `x_1 = 1, x_2 = -2`, where the question has `x` or only one of both has them."""
+        """Without the numbers of roots, `x_1 = 1, x_2 = -2`, if the question has `x` or only one of both has them."""
         plain = [systems.unnumbered(each, self._question.has_numbered) for each in (given, reference)]
         changed = [one != other for one, other in zip(plain, (given, reference), strict=True)]
         if not any(changed) or (all(changed) and not self._question.has_name(systems.letter(plain[1]))):
@@ -171,7 +175,7 @@ class Comparison:
         return plain[0], plain[1]
 
     def _same_system(self, given: Answer, reference: Answer) -> bool:
-        """The same values of the same names. A point has them in the order of the question, a list in that they have."""
+        """The same values of the same names; a point has them in the order of the question, a list in their own."""
         one, other = (each if isinstance(each, System) else None for each in (given, reference))
         if one is not None and other is not None:
             values = [{part.name: part.answer for part in each.parts} for each in (one, other)]
@@ -180,7 +184,10 @@ class Comparison:
             return self._matched(one.parts, other.parts)
         single = given if one is None else reference
         if isinstance(single, (Tuple, Matrix)):
-            points = [systems.point(each, self._question.order_of) if isinstance(each, System) else each for each in (given, reference)]
+            points = [
+                systems.point(each, self._question.order_of) if isinstance(each, System) else each
+                for each in (given, reference)
+            ]
             return self._same_kind(points[0], points[1])
         if not isinstance(single, Listing) or any(isinstance(part, System) for part in single.parts):
             return False

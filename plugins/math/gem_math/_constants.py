@@ -17,7 +17,7 @@ _MAX_CONSTANTS = 3
 
 
 def renamed(given: Node, reference: Node, question: Question) -> Iterator[Node]:
-    """An answer with the names that the reference has for its constants, in each way, if the question leaves them open."""
+    """An answer with the names of the reference for its constants, in each way, if the question leaves them open."""
     own = [name for name in evaluation.variables(given) if _NAME.fullmatch(name)]
     if not own or not requests.has_family(question):
         return

@@ -26,20 +26,23 @@ def is_copied(given: str, found: Answer, wanted: Answer, question: Question) -> 
     found, wanted = _value(found), _value(wanted)
     if isinstance(found, Ratio) and found != wanted:
         ratios = (each for each in question.formulas if isinstance(each, Ratio))
-        return repetition.repeats(given, question) or any(relations.same_ratio(found, each) for each in ratios)
+        return repetition.repeats(given, question) or any(
+            relations.same_ratio(found, each, may_be_time=False) for each in ratios
+        )
     if not isinstance(found, Scalar) or not isinstance(wanted, Scalar):
         return repetition.repeats(given, question)
-    return _is_copied_number(given, found, *(quantities.without_unit(each.tree)[0] for each in (found, wanted)), question)
+    return _is_copied_number(given, found.tree, wanted.tree, question)
 
 
-def _is_copied_number(given: str, found: Scalar, tree: Node, reference: Node, question: Question) -> bool:
+def _is_copied_number(given: str, found: Node, wanted: Node, question: Question) -> bool:
+    tree, reference = (quantities.without_unit(each)[0] for each in (found, wanted))
     if tree == reference:
         return False
     unfinished = quantities.is_unfinished(tree, reference)
-    if quantities.is_plain(tree) and not unfinished:
-        if not requests.is_conversion(question) and not repetition.is_task(tree, question):
-            return False
-    if repetition.repeats(given, question) or repetition.rearranges(found.tree, question):
+    finished = quantities.is_plain(tree) and not unfinished
+    if finished and not requests.is_conversion(question) and not repetition.is_task(tree, question):
+        return False
+    if repetition.repeats(given, question) or repetition.rearranges(found, question):
         return True
     return (unfinished and repetition.has_value(tree, question)) or forms.is_missed(tree, reference, question.text)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ Value: TypeAlias = Any
 """A `Fraction`, or a real or complex number of mpmath."""
 
 _SECRET = os.urandom(16)
-_POINTS = 4
+_POINTS, _MAX_POINTS = 4, 24
 _ROUGH, _FINE = 256, 3072
 """Bits of the two rounds: most answers that are wrong differ in the first."""
 _FINEST = 16_384
@@ -81,7 +82,10 @@ def equal(one: Node, other: Node, positive: frozenset[str] = frozenset()) -> boo
     factorial or a binomial coefficient are positive integers.
     """
     names = sorted({*variables(one), *variables(other)})
-    points = _Points(names, positive, _counted(one) | _counted(other)) if names else _NOWHERE
+    points = _NOWHERE
+    if names:
+        points = _Points(names, positive, _counted(one) | _counted(other))
+        points.keep_those_of(one, other)
     try:
         return _equal_on(_DIGITS, points, one, other)
     except TooLarge:
@@ -94,14 +98,19 @@ def equal(one: Node, other: Node, positive: frozenset[str] = frozenset()) -> boo
 
 def _equal_on(rounds: Sequence[_Digits], points: _Points, one: Node, other: Node) -> bool:
     for digits in rounds:
-        for point in range(_POINTS if points.names else 1):
+        exact = True
+        for point in points.numbers if digits is rounds[0] else points.signs:
             wanted, given = (_Evaluation(digits, point, points) for _ in range(2))
             second = wanted.of(other)
             if wanted.branched and point:
                 continue
-            agree = _agree(digits, given.of(one), second, max(given.largest, wanted.largest))
+            first = given.of(one)
+            agree = _agree(digits, first, second, max(given.largest, wanted.largest))
             if agree is False or (agree is None and digits is rounds[-1]):
                 return False
+            exact = exact and isinstance(first, Fraction) and isinstance(second, Fraction)
+        if exact:  # more digits would say the same
+            break
     return True
 
 
@@ -136,7 +145,7 @@ def same_value(one: Node, other: Node) -> bool:
 def at_most(tree: Node, bound: int) -> bool:
     """Is an expression real and no farther from zero than this, whatever its variables? Raises `Unread`."""
     points, digits = _Points(variables(tree)), _DIGITS[0]
-    for point in range(_POINTS if points.names else 1):
+    for point in points.numbers:
         found = _Evaluation(digits, point, points).of(tree)
         if isinstance(found, digits.context.mpc) or abs(found) > bound:
             return False
@@ -225,8 +234,22 @@ class _Points:
         self, names: Sequence[str], positive: frozenset[str] = frozenset(), counted: frozenset[str] = frozenset()
     ) -> None:
         self.names = names
+        self.numbers: Sequence[int] = range(_POINTS if names else 1)
         self._positive = positive
         self._counted = counted
+
+    @property
+    def signs(self) -> Sequence[int]:
+        """Points with all signs of the variables: of one variable there are two."""
+        return self.numbers[:2] if len(self.names) == 1 else self.numbers
+
+    def keep_those_of(self, *trees: Node) -> None:
+        """Where several names are counted, keep points at which expressions have values: `(n-k)!` has not at all."""
+        if len(self._counted) > 1:
+            found = (point for point in range(_MAX_POINTS) if all(_has_value(tree, point, self) for tree in trees))
+            self.numbers = [*itertools.islice(found, _POINTS)]
+            if not self.numbers:
+                raise Unread("it has no value")
 
     def drawn(self, name: str, point: int) -> Fraction:
         """The value of a variable at one of the points."""
@@ -235,6 +258,14 @@ class _Points:
         drawn = 1 + Fraction(draw(name, point), 1 << 39)
         negative = point == 1 or (point > 1 and self.names.index(name) % 2 == point - 2)
         return -drawn if negative and name not in self._positive else drawn
+
+
+def _has_value(tree: Node, point: int, points: _Points) -> bool:
+    try:
+        _Evaluation(_DIGITS[0], point, points).of(tree)
+    except Unread:
+        return False
+    return True
 
 
 _NOWHERE = _Points(())
@@ -373,11 +404,13 @@ class _Evaluation:
     def _factorial(self, number: Value) -> Value:
         if isinstance(number, Fraction) and number.denominator == 1 and 0 <= number <= _MAX_FACTORIAL:
             return Fraction(math.factorial(int(number)))
+        if isinstance(number, Fraction) and number.denominator == 1 and number < 0:
+            raise Unread("a factorial of a negative number")
         return self._drawn("factorial", number)
 
     def _binomial(self, above: Value, below: Value) -> Value:
         if all(isinstance(each, Fraction) and each.denominator == 1 for each in (above, below)):
-            if 0 <= below and 0 <= above <= _MAX_FACTORIAL:
+            if below >= 0 and 0 <= above <= _MAX_FACTORIAL:
                 return Fraction(math.comb(int(above), int(below)))
             raise Unread("a binomial coefficient is too large")
         return self._drawn("binomial", above, below)

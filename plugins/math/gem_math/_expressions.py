@@ -40,6 +40,7 @@ _GREEK_LETTERS = """
 _MARKS = "overline bar vec hat widehat tilde dot ddot overrightarrow overleftrightarrow underline"
 FUNCTIONS, _GREEK, _DECORATIONS = (frozenset(names.split()) for names in (_FUNCTIONS, _GREEK_LETTERS, _MARKS))
 _NO_FACTORS = frozenset(("pm", "mp", "times", "degree", "rfloor", "rceil", "over", "choose"))
+_SIGNS = frozenset(("+", "-", "pm", "mp"))
 _SHAPES = frozenset(("angle", "triangle", "odot", "parallel", "square"))
 _CURRENCIES = frozenset("$€£")
 _SEPARATORS = frozenset(("and", "or"))
@@ -99,6 +100,8 @@ class _Reader:
 
     def _sign(self) -> str:
         """The sign that comes next, if one does: `+`, `-`, `pm` or `mp`."""
+        if self._tokens[self._next].text not in _SIGNS:
+            return ""
         if self._is("+", "-") or (self._token.kind == "command" and self._token.text in ("pm", "mp")):
             return self._take().text
         return ""
@@ -143,7 +146,17 @@ class _Reader:
             return token.text not in _NO_FACTORS
         if token.kind == "symbol":
             return token.text in ("(", "[", "{") or (token.text == "|" and not self._bars)
-        return token.kind == "number" and before.text in (")", "}")
+        return token.kind == "number" and (before.text in (")", "}", "!") or self._is_power_after(before))
+
+    def _is_power_after(self, before: Token) -> bool:
+        """Is it the second of two powers with a space between, `2^3 3^2`?"""
+        ahead = self._tokens[self._next + 1 : self._next + 2]
+        return (
+            self._token.spaced
+            and before.kind == "number"
+            and ahead[0].text == "^"
+            and self._tokens[self._next - 2].text == "^"
+        )
 
     def _power(self) -> Node:
         base = self._postfix(self._atom())
@@ -183,12 +196,17 @@ class _Reader:
             return token.text.lower() not in _SEPARATORS
         if token.kind == "letters" and len(token.text) > 1 and token.text not in FUNCTIONS:
             measured = before.kind in ("number", "word") or before.text in "/}$" or units.power(before.text) is not None
+            if token.text in units.LAST:
+                return before.kind in ("letters", "word")
             long = len(token.text) > 3 and token.text != "sqrt" and not token.text.isupper()
             return measured and (units.known(token.text) or units.power(token.text) is not None or long)
         return token.kind == "symbol" and token.text in _CURRENCIES
 
     def _with_unit(self, tree: Node) -> Node:
         text = self._take().text
+        if text == "in" and self._is_word("total"):
+            self._take()
+            return tree
         if text.lower() in units.SILENT and (text.lower() in units.LAST or self._is_unit()):  # 24 different ways
             return tree
         exponent = units.power(text)
@@ -408,8 +426,11 @@ class _Reader:
                 self._next -= 1
                 self._tokens[self._next] = Token("number", token.text[1:])
             return number(token.text[0])
-        if token.kind == "letters" and len(token.text) == 1:
-            return Node("name", text=token.text)
+        if token.kind == "letters" and (len(token.text) == 1 or token.text.islower()):
+            if len(token.text) > 1:  # \\frac ab is a over b
+                self._next -= 1
+                self._tokens[self._next] = Token("letters", token.text[1:])
+            return Node("name", text=token.text[0])
         if token.kind == "command" and (token.text in _GREEK or token.text == "pi"):
             return Node("name", text=token.text)
         raise Unread("an argument is missing")
@@ -460,10 +481,12 @@ class _Reader:
         return token
 
     def _is(self, *texts: str) -> bool:
-        return self._token.kind == "symbol" and self._token.text in texts
+        token = self._tokens[self._next]
+        return token.text in texts and token.kind == "symbol"
 
     def _is_command(self, name: str) -> bool:
-        return self._token == Token("command", name, self._token.spaced)
+        token = self._tokens[self._next]
+        return token.kind == "command" and token.text == name
 
     def _is_word(self, *words: str) -> bool:
         return self._token.kind in ("word", "letters") and self._token.text in words

@@ -52,11 +52,11 @@ def balanced(inside: Sequence[Token]) -> bool:
 
 def separates(token: Token) -> bool:
     """Does it stand between answers?"""
-    if token.kind == "symbol":
-        return token.text in SEPARATORS
-    return token.kind in ("letters", "word") and token.text in JOINING
+    if token.text in SEPARATORS:
+        return token.kind == "symbol"
+    return token.text in JOINING and token.kind in ("letters", "word")
 
 
 def relates(token: Token) -> bool:
     """Is it a sign between the sides of an equation or an inequality?"""
-    return token.kind == ("symbol" if token.text in "=<>" else "command") and token.text in RELATIONS
+    return token.text in RELATIONS and token.kind == ("symbol" if token.text in "=<>" else "command")

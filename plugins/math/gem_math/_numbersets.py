@@ -30,7 +30,9 @@ def is_one(answer: Answer) -> bool:
     if isinstance(answer, Relation):
         return set(answer.signs) != {"="} and _of_relation(answer) is not None
     if isinstance(answer, Listing) and answer.parts and not answer.braces:
-        return isinstance(answer.parts[0], Relation) and all(map(_is_condition, answer.parts)) and is_one(answer.parts[0])
+        return (
+            isinstance(answer.parts[0], Relation) and all(map(_is_condition, answer.parts)) and is_one(answer.parts[0])
+        )
     return isinstance(answer, (Union, Difference))
 
 
@@ -76,19 +78,24 @@ def _intervals(answer: Answer) -> list[_Interval] | None:
             return [_Interval(low.tree, high.tree, answer.brackets[0] == "[", answer.brackets[1] == "]")]
     if isinstance(answer, Listing) and answer.braces and all(isinstance(part, Scalar) for part in answer.parts):
         return [_Interval(part.tree, part.tree, True, True) for part in answer.parts if isinstance(part, Scalar)]
-    if isinstance(answer, Scalar):
-        return [_Interval(answer.tree, answer.tree, True, True)]
     if isinstance(answer, Listing) and not answer.braces:
         return _together(answer)
     if isinstance(answer, Difference):
-        whole, *removed = map(_intervals, (answer.whole, *answer.removed))
-        for each in removed:
+        whole = _intervals(answer.whole)
+        for each in map(_removed, answer.removed):
             whole = None if whole is None or each is None else _common(whole, _gaps(_merged(each)))
         return whole
     if isinstance(answer, Union):
-        parts = [None if isinstance(part, Scalar) else _intervals(part) for part in answer.parts]
+        parts = [_intervals(part) for part in answer.parts]
         return None if None in parts else [interval for part in parts for interval in part or ()]
     return None
+
+
+def _removed(answer: Answer) -> list[_Interval] | None:
+    """Of a set that is taken away, or of one number."""
+    if isinstance(answer, Scalar):
+        return [_Interval(answer.tree, answer.tree, True, True)]
+    return _intervals(answer)
 
 
 def _together(listing: Listing) -> list[_Interval] | None:
@@ -112,7 +119,12 @@ def _with_names(parts: Sequence[Answer]) -> Iterator[Answer]:
     """`x != 0, 5` is short for two."""
     first = parts[0]
     for part in parts:
-        if isinstance(first, Relation) and first.signs == ("!=",) and isinstance(part, Scalar) and _is_name(first.sides[0]):
+        if (
+            isinstance(first, Relation)
+            and first.signs == ("!=",)
+            and isinstance(part, Scalar)
+            and _is_name(first.sides[0])
+        ):
             yield Relation(("!=",), (first.sides[0], part.tree))
         else:
             yield part
@@ -155,13 +167,17 @@ def _of_relation(relation: Relation) -> list[_Interval] | None:
         sides, signs = sides[::-1], (signs[0].translate(str.maketrans("<>", "><")),)
     if len(signs) == 1 and _is_name(sides[0]) and not evaluation.variables(sides[1]):
         return _of_bound(signs[0], sides[1])
-    if len(signs) == 2 and _is_name(sides[1]) and not any(evaluation.variables(side) for side in sides[::2]):
+    if len(signs) == 2 and _is_name(sides[1]) and all(map(_is_bound, sides[::2])):
         if all(sign[0] == ">" for sign in signs):
             sides, signs = sides[::-1], signs[::-1]
         elif not all(sign[0] == "<" for sign in signs):
             return None
         return [_Interval(sides[0], sides[2], "=" in signs[0], "=" in signs[1])]
     return None
+
+
+def _is_bound(tree: Node) -> bool:
+    return tree in (_INFINITE, _LEAST) or not evaluation.variables(tree)
 
 
 def _of_bound(sign: str, bound: Node) -> list[_Interval] | None:

@@ -40,10 +40,14 @@ def _is_idle(tree: Node) -> bool:
     """Does it add nothing, or multiply, divide or raise by one?"""
     texts = [part.text for part in tree.parts]
     if tree.kind == "sum" and "0" in texts:
-        return True
+        return not any(map(_has_i, tree.parts))  # 0+2i
     if tree.kind == "product" and "1" in texts and not any(map(_is_named, tree.parts)):
         return True
     return (tree.kind in ("quotient", "power") and texts[1] == "1") or any(map(_is_idle, tree.parts))
+
+
+def _has_i(tree: Node) -> bool:
+    return tree.text == "i" or any(map(_has_i, tree.parts))
 
 
 def _is_named(tree: Node) -> bool:

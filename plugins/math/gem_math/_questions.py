@@ -31,7 +31,9 @@ _DEFINED = re.compile(
     r"(?<![A-Za-z\\])([A-Za-z]|\\[a-z]+)\s*(?:\\left)?\(\s*[A-Za-z](?:\s*,\s*[A-Za-z])*\s*(?:\\right)?\)"
 )
 _FUNCTION = re.compile(r"\bfunctions?\s+(?:\$|\\\()?\s*([A-Za-z])\b")
-_SIGNED = re.compile(r"((?:[a-zA-Z]\s*,\s*)*[a-zA-Z])\s*(?:>|\\gt|≥|\\geq?)\s*0(?![\d.])|(?<![\d.])0\s*(?:<|\\lt|\\leq?)\s*([a-zA-Z])\b")
+_SIGNED = re.compile(
+    r"((?:[a-zA-Z]\s*,\s*)*[a-zA-Z])\s*(?:>|\\gt|≥|\\geq?)\s*0(?![\d.])|(?<![\d.])0\s*(?:<|\\lt|\\leq?)\s*([a-zA-Z])\b"
+)
 _POSITIVE = re.compile(r"\bpositive\b[A-Za-z\s]{0,40}\$((?:[a-zA-Z]\s*,\s*)*[a-zA-Z])\$")
 _COMBINED = re.compile(
     r"\b(ratio|quotient|sum|product|difference)\s+(?:of\s+)?(\$[^$]{1,40}\$|[A-Za-z]{1,3}\b)\s+(?:to|and)\s+(\$[^$]{1,40}\$|[A-Za-z]{1,3}\b)",
@@ -200,7 +202,9 @@ class Question:
             word = match[1].lower()
             if word == "difference":
                 other = Node("negation", (other,))
-            yield keys.ordered(Node({"sum": "sum", "difference": "sum", "product": "product"}.get(word, "quotient"), (one, other)))
+            yield keys.ordered(
+                Node({"sum": "sum", "difference": "sum", "product": "product"}.get(word, "quotient"), (one, other))
+            )
 
 
 @functools.lru_cache(maxsize=256)

@@ -41,9 +41,11 @@ def _difference(relation: Relation) -> tuple[str, Node]:
     return sign, Node("sum", (left, Node("negation", (right,))))
 
 
-def same_ratio(given: Ratio, reference: Ratio) -> bool:
+def same_ratio(given: Ratio, reference: Ratio, *, may_be_time: bool) -> bool:
     """`6:8` is `3:4`; `2:30`, which may be a time, is only itself."""
-    if len(given.parts) != len(reference.parts) or any(map(_is_minutes, (given, reference))):
+    if len(given.parts) != len(reference.parts):
+        return False
+    if may_be_time and any(map(_is_minutes, (given, reference))):
         return False
     if not all(evaluation.real(part) for part in given.parts):
         return given == reference

@@ -16,7 +16,9 @@ _PERCENT = re.compile(r"percentage|\b(?:what|which|how many|in|as an?|the)\s+(?:
 _DOLLARS = re.compile(r"dollar|\\\$|(?<![\d}\\])\$\d[\d,.]*(?![\d$\\^{+*/=-])", re.IGNORECASE)
 _BINARY = {2: "binary", 8: "octal", 16: "hexadecimal"}
 _AGE = re.compile(r"\bhow old\b|\bage\b|\bages\b", re.IGNORECASE)
-_ROUNDED = re.compile(r"\bround|\bnearest|approximat|estimat|\bdecimal|\babout how|significant (?:figure|digit)", re.IGNORECASE)
+_ROUNDED = re.compile(
+    r"\bround|\bnearest|approximat|estimat|\bdecimal|\babout how|significant (?:figure|digit)", re.IGNORECASE
+)
 _CONVERTED = re.compile(
     r"\bconvert|\bsimplif|\breduced?\b|\brewrite|\b(?:as|to|into|in)\s+(?:an?\s+|its\s+|the\s+)?(?:[a-z]+\s+){0,2}?"
     r"(?:fractions?|decimals?|percent|mixed number|scientific notation|lowest terms|simplest form)",
@@ -33,12 +35,15 @@ _CONSTANT = re.compile(r"(?:arbitrary|integration)\W+constant|constant\s+of\s+in
 _DEGREES = re.compile(r"degree|\\circ|°", re.IGNORECASE)
 _RADIANS = re.compile(r"\bradian", re.IGNORECASE)
 _ASKED = re.compile(r"\b(?:find|what|how|determine|compute|calculate|evaluate|give|state|which)\b", re.IGNORECASE)
-_ANGLE = re.compile(r"\bangles?\b|\\angle|∠|degree|\bbearing|\bmeasure\s+of|\bmeasure\b[^.?]*\barc|\\measuredangle", re.IGNORECASE)
+_ANGLE = re.compile(
+    r"\bangles?\b|\\angle|∠|degree|\bbearing|\bmeasure\s+of|\bmeasure\b[^.?]*\barc|\\measuredangle", re.IGNORECASE
+)
 _OTHER = re.compile(
     r"\b(?:how\s+many|number\s+of)\b(?!\s+degrees)|\b(?:sin|cos|tan|sine|cosine|tangent|lengths?|areas?|perimeter|"
     r"distance|radius|height|sides?|ratio|probability|volume|speed|long|far|tall|value\s+of\s+the\s+expression)\b",
     re.IGNORECASE,
 )
+_RATIO = re.compile(r"ratio|[A-Za-z]\s*:\s*[A-Za-z]", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\s*\\?([a-z]+)\s*\$")
 
 
@@ -74,7 +79,7 @@ def has_constant(question: Question) -> bool:
 
 def has_ratio(question: Question) -> bool:
     """Does it speak of a ratio?"""
-    return "ratio" in question.text.lower()
+    return bool(_RATIO.search(question.text))
 
 
 def has_unit(unit: str, question: Question) -> bool:

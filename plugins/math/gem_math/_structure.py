@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -53,9 +53,12 @@ def read(answer: str, functions: frozenset[str] = frozenset()) -> tuple[Answer, 
         functions: letters that are functions and no factors before brackets.
     """
     found = tokens(answer)
-    joined = _with_thousands(found, commas=True)
-    found = _with_thousands(found, commas=False)
-    ways = [joined] if joined == found else [joined, found]
+    if len(found) == 1 and found[0].kind == "number":
+        return (Scalar(expressions.number(found[0].text)),)
+    ways: list[Sequence[Token]] = [found]
+    if any(token.kind == "number" and _is_group(token) for token in found):
+        ways = [_with_thousands(found, commas=commas) for commas in (True, False)]
+        ways = ways[: 1 if ways[0] == ways[1] else 2]
     answers: list[Answer] = []
     for way in ways:
         try:
@@ -148,11 +151,16 @@ class _Structure:
         return self._inner(found[1:-1]) if braced else None
 
     def _listing(self, found: Sequence[Token]) -> Answer | None:
+        if not any(map(groups.separates, found)):
+            return None
         parts = groups.split(_without_commas_before_words(found), groups.separates)
         if len(parts) == 1:
             return None
         listed = _flat([self._inner(part) for part in parts])
-        return systems.of(listed) or Listing(listed, either=any(map(_is_or, groups.outside(found))))
+        breaks = [_is_or(token) for token in groups.outside(found) if groups.separates(token)]
+        if any(breaks) and len(breaks) == len(listed) - 1:
+            return systems.of(listed, breaks) or Listing(listed, either=True)
+        return systems.of(listed) or Listing(listed, either=any(breaks))
 
     def _words(self, found: Sequence[Token]) -> Answer | None:
         letters = [token for token in found if token.kind in ("letters", "word")]
@@ -171,10 +179,14 @@ class _Structure:
         return Words(" ".join(kept))
 
     def _union(self, found: Sequence[Token]) -> Answer | None:
+        if not _has(found, "cup"):
+            return None
         parts = groups.split(found, lambda token: token.kind == "command" and token.text == "cup")
         return Union(tuple(self._inner(part) for part in parts)) if len(parts) > 1 else None
 
     def _difference(self, found: Sequence[Token]) -> Answer | None:
+        if not _has(found, "setminus", "mathbb"):
+            return None
         parts = groups.split(found, lambda token: token.kind == "command" and token.text == "setminus")
         if [token.text for token in found[:5]] == [*_ALL_REALS, "-"]:
             parts = [found[:4], found[5:]]
@@ -184,6 +196,8 @@ class _Structure:
         return Difference(whole, tuple(removed))
 
     def _relation(self, found: Sequence[Token]) -> Answer | None:
+        if not any(map(groups.relates, found)):
+            return None
         signs = tuple(groups.RELATIONS[token.text] for token in groups.outside(found) if groups.relates(token))
         if not signs:
             return None
@@ -194,7 +208,10 @@ class _Structure:
             return Named(name[0], self._inner(sides[1]), name[1])
         if "in" in signs or "~" in signs:
             raise Unread("what is in a set is not named")
-        return Relation(signs, tuple(map(self._expression, sides)))
+        trees = tuple(map(self._expression, sides))
+        if signs == ("!=",) and _has_sign(trees[1]):
+            return Listing(tuple(Relation(signs, (trees[0], _signed(trees[1], each))) for each in (True, False)))
+        return Relation(signs, trees)
 
     def _equality(self, signs: tuple[str, ...], sides: Sequence[Sequence[Token]]) -> Answer:
         """A name and its value, an equation, or a chain that ends in a value."""
@@ -212,13 +229,13 @@ class _Structure:
         first = self._expression_if_one(sides[0])
         if first is None:
             return Named(keys.key(sides[0], self._functions), self._value(signs[1:], sides[1:]), is_claim=True)
-        trees = (first, *map(self._expression, sides[1:])) if len(sides) > 2 else (first, self._expression_if_one(sides[1]))
-        if signs == ("=",):
-            second = trees[1]
-            if second is None:
-                return Named(keys.key(sides[0], self._functions), self._inner(sides[1]), first, is_claim=True)
-            return chains.equation(first, second)
-        return chains.chain(signs, trees, keys.key(sides[0], self._functions))
+        if len(sides) > 2 or signs[0] == "~":
+            trees = (first, *map(self._expression, sides[1:]))
+            return chains.chain(signs, trees, keys.key(sides[0], self._functions))
+        second = self._expression_if_one(sides[1])
+        if second is None:
+            return Named(keys.key(sides[0], self._functions), self._inner(sides[1]), first, is_claim=True)
+        return chains.equation(first, second)
 
     def _value(self, signs: tuple[str, ...], sides: Sequence[Sequence[Token]]) -> Answer:
         """What a name is: an answer, or a chain that ends in it."""
@@ -226,9 +243,18 @@ class _Structure:
 
     def _numeral(self, found: Sequence[Token]) -> Answer | None:
         place = next((place for place, token in enumerate(found) if token.text == "_"), 0)
-        digits, base = "".join(token.text for token in found[:place]), _base(found[place + 1 :])
+        if not place:
+            return None
+        base = _base(found[place + 1 :])
+        if place > 2 and (found[0].text, found[place - 1].text) == ("(", ")"):  # (101)_2
+            found, place = found[1 : place - 1], place - 2
+        digits = "".join(token.text for token in found[:place])
         whole, _, part = digits.partition(".")
-        if not base or not (whole + part).isalnum() or any(each.kind == "command" or each.spaced for each in found[1:place]):
+        if (
+            not base
+            or not (whole + part).isalnum()
+            or any(each.kind == "command" or each.spaced for each in found[1:place])
+        ):
             return None
         if not digits[0].isdigit() and not (base > 10 and len(digits) > 1):
             return None
@@ -262,9 +288,10 @@ class _Structure:
         outside = [id(token) for token in groups.outside(inside) if token.kind == "symbol" and token.text in "|:"]
         place = next((place for place, token in enumerate(inside) if id(token) in outside[:1]), 0)
         if place and self._is_real(inside[:place]):
-            return self._inner(inside[place + 1 :])
+            return Union((self._inner(inside[place + 1 :]),))
         parts = groups.split(inside, lambda token: token.text in groups.SEPARATORS and token.kind == "symbol")
-        return Listing(_flat([self._inner(part) for part in parts]), braces=True)
+        listed = _flat([self._inner(part) for part in parts])
+        return systems.of(listed) or Listing(listed, braces=True)
 
     def _is_real(self, found: Sequence[Token]) -> bool:
         """Is it a name, or one of a real number: `x\\in\\mathbb{R}`?"""
@@ -301,6 +328,8 @@ class _Structure:
             return None
 
     def _ratio(self, found: Sequence[Token]) -> Answer | None:
+        if not _has(found, ":"):
+            return None
         parts = groups.split(found, lambda token: token.text == ":")
         return Ratio(tuple(map(self._expression, parts))) if len(parts) > 1 else None
 
@@ -309,7 +338,6 @@ class _Structure:
         if not _has_sign(tree):
             return Scalar(tree)
         return Listing(tuple(Scalar(_signed(tree, positive)) for positive in (True, False)))
-
 
     def _name(self, found: Sequence[Token]) -> tuple[str, Node | None] | None:
         """The name that these tokens are, such as `x`, `f(x)`, `(x, y)` or `\\text{Area}`, and as an expression."""
@@ -327,6 +355,10 @@ class _Structure:
 
 
 # -- tokens ----------------------------------------------------------------------------------------------------------
+
+
+def _has(found: Sequence[Token], *texts: str) -> bool:
+    return any(token.text in texts for token in found)
 
 
 def _is_or(token: Token) -> bool:

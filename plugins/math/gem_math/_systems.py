@@ -11,14 +11,21 @@ from gem_math._answers import Answer, Listing, Named, System, Tuple
 _INDEXED = re.compile(r"([A-Za-z]+)_([\d,/]+|[a-z])")
 
 
-def of(parts: Sequence[Answer]) -> Answer | None:
-    """One system, or several where names come again; `None` where not all parts are values of two names or more."""
+def of(parts: Sequence[Answer], breaks: Sequence[bool] = ()) -> Answer | None:
+    """One system, or several where names come again; `None` where not all parts are values of two names or more.
+
+    Args:
+        parts: answers in their order.
+        breaks: for each but the first, whether there is an "or" before it. Then another system has to begin.
+    """
     groups: list[list[Named]] = []
-    for part in parts:
+    for place, part in enumerate(parts):
         if not isinstance(part, Named) or part.is_claim:
             return None
         if not groups or part.name in {each.name for each in groups[-1]}:
             groups.append([])
+        elif breaks and breaks[place - 1]:
+            return None
         groups[-1].append(part)
     names = {frozenset(part.name for part in group) for group in groups}
     if len(names) != 1 or len(groups[0]) < 2:
@@ -44,8 +51,8 @@ def point(system: System, order_of: Callable[[Sequence[str]], tuple[str, ...] | 
 
 def letter(answer: Answer) -> str:
     """The one name of values without numbers."""
-    first = answer.parts[0] if isinstance(answer, Listing) else answer
-    return first.name if isinstance(first, Named) else ""
+    parts = answer.parts if isinstance(answer, Listing) else (answer,)
+    return next((part.name for part in parts if isinstance(part, Named)), "")
 
 
 def unnumbered(answer: Answer, is_numbered: Callable[[str], bool]) -> Answer:

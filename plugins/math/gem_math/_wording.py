@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from gem_math._choices import without_markup
-from gem_math._tokens import Token, Unread, tokens
+from gem_math._tokens import Token, Unread, tokens, undelimited
 
 _SPACE = re.compile(r"\s+")
 _FORMULA = re.compile(r"[\\_^=\d]")
@@ -29,13 +29,14 @@ def have_same_tokens(given: str, reference: str) -> bool:
 def normal(found: Sequence[Token]) -> str:
     """The tokens as a text that is the same however they are set."""
     pieces: list[str] = []
+    before = ""
     for place, token in enumerate(found):
         text = token.text.casefold() if token.kind == "word" else token.text
         text = f"\\{text}" if token.kind == "command" else text
         if _is_idle_brace(found, place):
             continue
-        joined = token.kind == "letters" and place > 0 and found[place - 1].kind == "letters"
-        pieces.append(text if joined else f" {text}")
+        pieces.append(text if token.kind == before == "letters" else f" {text}")
+        before = token.kind
     return "".join(pieces)
 
 
@@ -43,9 +44,11 @@ def _is_idle_brace(found: Sequence[Token], place: int) -> bool:
     """Is it one of two braces around a single sign?"""
     before = place - 2 if found[place].text == "}" else place
     group = found[max(0, before) : before + 3]
-    return len(group) == 3 and (group[0].text, group[2].text) == ("{", "}") and len(group[1].text) == 1
+    if len(group) < 3 or (group[0].text, group[2].text) != ("{", "}"):
+        return False
+    return len(group[1].text) == 1 or group[1].kind == "command"
 
 
 def _plain(text: str) -> str:
-    plain = _SPACE.sub(" ", without_markup(text)).strip(" .$")
+    plain = _SPACE.sub(" ", without_markup(undelimited(text))).strip(" .$")
     return plain if _FORMULA.search(plain) else plain.casefold()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -52,7 +53,7 @@ def _joined(reference: str, found: Sequence[str]) -> str:
 def _with_gaps(text: str, found: Sequence[str]) -> Iterator[tuple[str, str]]:
     """All boxes but the last, each with what stands between it and the next one."""
     place = text.index(found[0])
-    for content, after in zip(found, found[1:], strict=False):
+    for content, after in itertools.pairwise(found):
         end = place + len(content)
         place = text.index(after, end)
         yield content, text[end:place]

@@ -78,7 +78,9 @@ def _alternatives(wanted: Sequence[Answer], compared: comparison.Comparison) -> 
     for each in wanted:
         if isinstance(each, Rounded):
             found += (each.exact, each.rounded)
-        elif isinstance(each, Listing) and each.either and all(compared.same(part, each.parts[0]) for part in each.parts):
+        elif (
+            isinstance(each, Listing) and each.either and all(compared.same(part, each.parts[0]) for part in each.parts)
+        ):
             found += each.parts
         else:
             found.append(each)
