@@ -64,7 +64,7 @@ def pairs(table: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("given", "accepted"), pairs(SAME))
 def test_signs_of_other_scripts_say_what_ours_say(given: str, accepted: str) -> None:
     assert is_right(given, accepted)
-    assert is_right(accepted, given)
+    assert "*" in given or is_right(accepted, given), "a reference has no markup"
 
 
 @pytest.mark.parametrize(("given", "accepted"), pairs(OTHER))
