@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 
 from gem_code._running import Test, run_tests
 from gem_core.env import Info
-from gem_questions import BLOCK, RIGHT, Data, Grader, QuestionEnv, Row, Verdict, checks, last_fence
+from gem_questions import BLOCK, RIGHT, Data, Grader, QuestionEnv, Row, Verdict, checks, published_block
 from gem_sandbox import Limits, LocalSandbox, Sandbox
 
 _OUTPUT_BYTES = 1 << 20
@@ -113,7 +113,7 @@ class CodeEnv(QuestionEnv):
 
     def answer_in(self, response: str) -> str | None:
         """The program in the last block."""
-        return last_fence(response)
+        return published_block(response)
 
     def grade(self, action: str) -> Verdict:
         """Run the tests."""
