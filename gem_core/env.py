@@ -99,6 +99,8 @@ class Env(ABC):
     agents: tuple[str, ...] = ()
     """For matches: the agents that take turns in this environment, each with a conversation of its own."""
 
+    plays_on: ClassVar[bool] = False
+    """Whether a step without an episode under way is played and not refused, as programs for other suites expect."""
     reads_thoughts: bool = False
     """Whether `step` gets whole responses. By default, it gets what the model said, without what it only thought; see
     `gem_core.responses.read_response`."""
@@ -279,7 +281,7 @@ def _guarded_step(step: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(self: Env, action: Any, *args: Any, **kwargs: Any) -> Any:
         if id(self) in _GUARDING:
             return step(self, action, *args, **kwargs)
-        if self._unplayable is not None:  # pyright: ignore[reportPrivateUsage]
+        if self._unplayable is not None and not self.plays_on:  # pyright: ignore[reportPrivateUsage]
             raise ResetNeededError(f"{self!r} was stepped {self._unplayable}. Call reset() first.")  # pyright: ignore[reportPrivateUsage]
         if isinstance(action, str) and not self.reads_thoughts:
             action = speech_of(action)

@@ -245,12 +245,13 @@ def _through_datasets(source: Source, path: Path | None) -> Any:
     _need_datasets(source)
     library = importlib.import_module("datasets")
     kind: str | None = {".jsonl": "json", ".json": "json"}.get(path.suffix, path.suffix[1:]) if path else None
-    options: dict[str, Any] = {"streaming": source.streaming}
+    options: dict[str, Any] = {"streaming": True} if source.streaming else {}
     try:
         if path is not None and path.is_file():
             return library.load_dataset(kind, data_files=str(path), split="train", **options)
         name = str(path) if path is not None else source.dataset
-        return _one_split(source, library.load_dataset(name, source.subset, **options))
+        parts = [name] if source.subset is None else [name, source.subset]
+        return _one_split(source, library.load_dataset(*parts, **options))
     except EnvError:
         raise
     except Exception as error:

@@ -101,13 +101,26 @@ class QuestionEnv(Env):
     ) -> None:
         if template is not None and "{question}" not in template:
             raise EnvError(f"the template {template!r} does not show the question: put {{question}} where it belongs")
-        self.questions = Questions(Source.of(dataset, split, subset, streaming), shuffle_seed)
+        self.ask_from(dataset, split=split, subset=subset, shuffle_seed=shuffle_seed, streaming=streaming)
         self.columns = (question, answer)
         self.template = template
         self.instruction = checked_instruction(instruction)
         self.no_answer = Verdict(checks.finite("format_reward", format_reward), found=False)
         self._grader = None if grader is None else UserGrader(grader)
-        self._next = 0
+
+    def ask_from(
+        self,
+        dataset: Data,
+        *,
+        split: str | None = None,
+        subset: str | None = None,
+        shuffle_seed: int | None = 0,
+        streaming: bool = False,
+    ) -> None:
+        """Ask the questions of another data set from the next reset on. Arguments and errors: as of the class."""
+        self.questions = Questions(Source.of(dataset, split, subset, streaming), shuffle_seed)
+        self.asked_count = 0
+        """Questions that were asked by `reset()` without arguments."""
 
     @property
     def data_size(self) -> int | None:
@@ -213,8 +226,8 @@ class QuestionEnv(Env):
             return self.questions.ask(checks.whole("data_index", data_index, 0))
         if seed is not None:
             return self.questions.draw(self.rng)
-        self._next += 1
-        return self.questions.ask(self._next - 1)
+        self.asked_count += 1
+        return self.questions.ask(self.asked_count - 1)
 
 
 def _is_plain(answer: Any) -> bool:

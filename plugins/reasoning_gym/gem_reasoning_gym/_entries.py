@@ -55,7 +55,7 @@ class Definition:
         """
         if name not in DATASETS:
             raise EnvError(f"reasoning-gym has no data set {name!r}.{near_matches(name, DATASETS)}")
-        known = [field.name for field in dataclasses.fields(DATASETS[name][1]) if field.name not in _OURS]
+        known = settings_of(name)
         for key in settings:
             if key not in known:
                 instead = hint_for(key, known, {"seed": "Use data_seed=..."})
@@ -82,6 +82,11 @@ class Definition:
         """The data set."""
         with _randomness(seed):
             return ORDERED.get(self.name, DATASETS[self.name][0])(config=self.config(seed))
+
+
+def settings_of(dataset: str) -> list[str]:
+    """What arguments an environment of a data set takes beside its own: the fields of the data set's configuration."""
+    return [field.name for field in dataclasses.fields(DATASETS[dataset][1]) if field.name not in _OURS]
 
 
 def entry(definition: Definition, data_seed: int, number: int) -> Entry:

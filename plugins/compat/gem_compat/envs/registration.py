@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import gem_core.env
-from gem_compat.core import Env, EnvWrapper
+from gem_compat.core import Env
+from gem_compat.kinds import lenient_kind
 from gem_compat.vector.async_vector_env import AsyncVectorEnv
 from gem_compat.vector.sync_vector_env import SyncVectorEnv
 from gem_compat.vector.vector_env import VectorEnv
 from gem_core import registry
-from gem_core.env import ResetResult
 from gem_core.errors import NotFoundError
 from gem_core.plugins import manager
 from gem_core.specs import EnvSpec, namespace_of
 
 __all__ = ["ENV_REGISTRY", "EnvSpec", "make", "make_vec", "print_envs", "register"]
-
-_RENAMED = {
-    "dataset_name": ("dataset",),
-    "question_key": ("question",),
-    "answer_key": ("answer",),
-    "test_key": ("answer",),
-    "image_key": ("images",),
-    "extract_boxed": ("boxed",),
-    "seed": ("shuffle_seed", "data_seed"),
-}
-"""Arguments of upstream's environments, and the names that they may have here."""
-_IDLE = frozenset(
-    {"load_from_cache_file", "max_workers", "only_real_words", "sandbox_type", "seed", "use_mp", "verbose"}
-)
-"""Arguments that change nothing here: answers and programs are always confined, and games are seeded by `reset`."""
 
 
 class _Registry(Mapping[str, EnvSpec]):
@@ -59,13 +45,6 @@ ENV_REGISTRY: Mapping[str, EnvSpec] = _Registry()
 """The specs of all environments, read-only; `register` adds one."""
 
 
-class _Rows(EnvWrapper):
-    """Takes `reset(idx=...)` for a row of the data."""
-
-    def reset(self, seed: int | None = None, *, idx: int | None = None, **options: Any) -> ResetResult:
-        return self.env.reset(seed=seed, **options, **({} if idx is None else {"row": idx}))
-
-
 def register(env_id: str, entry_point: str | Callable[..., gem_core.env.Env], **kwargs: Any) -> None:
     """Register an environment with these arguments. An id without a namespace belongs to the namespace `gem`.
 
@@ -82,13 +61,21 @@ def print_envs() -> None:
 
 
 def make(env_id: str, **kwargs: Any) -> gem_core.env.Env:
-    """Build an environment; arguments may have upstream's names. Raises as `gem_core.make`."""
+    """Build an environment; arguments may have upstream's names. Raises as `gem_core.make`.
+
+    Arguments that one of this project's environments does not have are ignored, as upstream does.
+    """
     spec = registry.spec(_full(env_id))
     constructor = spec.resolve()
-    env = registry.make(spec, **_named(constructor, kwargs))
-    if "row" in inspect.signature(type(env).reset).parameters:
-        env = _Rows(env)
-    vars(env).update(env_id=env_id, entry_point=spec.entry_point)
+    given = {name: value for name, value in kwargs.items() if value is not None or name != "dataset"}
+    if not inspect.isclass(constructor):
+        given = _accepted(constructor, given)
+    elif _is_ours(constructor):
+        spec = dataclasses.replace(spec, entry_point=lenient_kind(constructor))
+        if given.get("dataset_name") and "dataset" not in given:
+            given["dataset"] = given.pop("dataset_name")  # in place of the id's own
+    env = registry.make(spec, **given)
+    vars(env).update(env_id=env_id, entry_point=registry.spec(_full(env_id)).entry_point)
     return env
 
 
@@ -135,32 +122,24 @@ def _wrapped(
 
 
 def _seeded(env_id: str, seed: int) -> dict[str, Any]:
-    """The seed for a constructor that upstream would hand it to, and that knows what to do with it."""
+    """The seed for a constructor of the user's, where it takes one. This project's environments need none."""
     constructor = registry.spec(_full(env_id)).resolve()
-    return {"seed": seed} if _takes(constructor, "seed") else {}
+    return {} if _is_ours(constructor) else _accepted(constructor, {"seed": seed})
 
 
-def _named(constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """These arguments under the names that the constructor has for them."""
+def _accepted(constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that a function has."""
     parameters = inspect.signature(constructor).parameters
-    named: dict[str, Any] = {}
-    for name, value in kwargs.items():
-        if _takes(constructor, name):
-            named[name] = value
-        elif name == "eval" and "shuffle_seed" in parameters:
-            named.update({"shuffle_seed": None} if value else {})
-        elif here := next((one for one in _RENAMED.get(name, ()) if one in parameters), None):
-            named.setdefault(here, value)  # `eval` wins over `seed`
-        elif name not in _IDLE:
-            named[name] = value  # `gem_core.make` says what is wrong with it
-    return named
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return dict(kwargs)
+    return {name: value for name, value in kwargs.items() if name in parameters}
 
 
-def _takes(constructor: Callable[..., Any], name: str) -> bool:
-    parameters = inspect.signature(constructor).parameters
-    # What this project's own environments do with further arguments is their business.
-    upstreams = inspect.isclass(constructor) and issubclass(constructor, Env)
-    return name in parameters or (upstreams and any(one.kind is one.VAR_KEYWORD for one in parameters.values()))
+def _is_ours(constructor: Any) -> TypeGuard[type[gem_core.env.Env]]:
+    """Whether it is a class that is not written for upstream."""
+    return (
+        inspect.isclass(constructor) and issubclass(constructor, gem_core.env.Env) and not issubclass(constructor, Env)
+    )
 
 
 def _full(env_id: str) -> str:

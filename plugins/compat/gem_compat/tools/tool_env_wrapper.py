@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gem_compat.core import EnvWrapper
 from gem_compat.tools.base_tool import BaseTool
-from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
+from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.tools import LAST_USE
 
 
-class ToolEnvWrapper(Wrapper):
+class ToolEnvWrapper(EnvWrapper):
     """Offers a response to each tool in turn, and to the environment where none of them finds a call in it.
 
     The first tool whose call succeeds answers, or else the first that found one. A tool turn never ends the episode.

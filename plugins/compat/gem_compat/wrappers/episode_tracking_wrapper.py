@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
+from gem_compat.core import EnvWrapper
+from gem_core.env import Env, Info, ResetResult, StepResult
 
 
-class EpisodeTrackingWrapper(Wrapper):
+class EpisodeTrackingWrapper(EnvWrapper):
     """Adds `step_counter` and `cumulative_rewards` to every info, and the last episode's to a reset's info.
 
     Those of the last episode have `prev_ep_` before their names; before the first episode they are 0.

@@ -22,6 +22,8 @@ class ObservationWrapper(ObservationHistory):
         TemplateError: a chat template is wanted, and there is no tokenizer.
     """
 
+    plays_on = True
+
     def __init__(
         self,
         env: Env,
