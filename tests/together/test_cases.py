@@ -13,6 +13,8 @@ from gem_core.env import Env, ResetResult, StepResult
 from gem_core.errors import GemError
 from gem_core.tool import CallContext, Function, Tool
 from gem_core.tools import ToolEnv
+from gem_support.chat_families import byte_tokenizer
+from gem_train.rollout import ChatTemplate, end_token_ids
 
 CASES = Path(__file__).parent / "cases"
 
@@ -144,3 +146,13 @@ def test_calls(case: dict[str, Any]) -> None:
     info = env.step(case["text"])[-1]
     then = "environment" if bare.actions else "error" if "tool_error" in info else "result"
     assert (tool.calls, then) == (case["calls"], case["then"]), case["reason"]
+
+
+@pytest.mark.parametrize("case", cases("stops"))
+def test_ends_of_turns(case: dict[str, Any]) -> None:
+    tokenizer = byte_tokenizer(case["special"], case["template"], eos_token=case["tokenizer_eos"])
+    configured = tokenizer.convert_tokens_to_ids(case["generation_eos"])
+    ends = end_token_ids(ChatTemplate(tokenizer), tokenizer, configured)
+    assert {*case["ends"]} <= {*tokenizer.convert_ids_to_tokens(ends)}, case["reason"]
+    never = {one for text in case["never"] for one in tokenizer.encode(text, add_special_tokens=False)}
+    assert never.isdisjoint(ends), case["reason"]

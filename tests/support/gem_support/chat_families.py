@@ -24,7 +24,15 @@ def _fast(core: Tokenizer, special: Sequence[str | AddedToken], template: str, *
     return tokenizer
 
 
-def _bytes(special: Sequence[str | AddedToken], template: str, *, ignore_merges: bool = False, **named: str) -> Any:
+def byte_tokenizer(special: Sequence[str | AddedToken], template: str, *, ignore_merges: bool = False, **named: str) -> Any:
+    """A tokenizer of bytes.
+
+    Args:
+        special: its special tokens.
+        template: its chat template.
+        ignore_merges: as for a model of `tokenizers`.
+        named: which of them is which, for example `eos_token`.
+    """
     core = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
@@ -78,7 +86,7 @@ def llama() -> PreTrainedTokenizerFast:
         "{{ '<|eot_id|>' }}{% endfor %}"
         "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
     )
-    return _bytes(special, template, ignore_merges=True, bos_token="<|begin_of_text|>", eos_token="<|eot_id|>")
+    return byte_tokenizer(special, template, ignore_merges=True, bos_token="<|begin_of_text|>", eos_token="<|eot_id|>")
 
 
 def mistral() -> PreTrainedTokenizerFast:
@@ -112,7 +120,7 @@ def phi() -> PreTrainedTokenizerFast:
         "{% for m in messages %}{{ '<|' + m.role + '|>\n' + m.content + '<|end|>\n' }}{% endfor %}"
         "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}"
     )
-    return _bytes(special, template, eos_token="<|end|>", pad_token="<|endoftext|>")
+    return byte_tokenizer(special, template, eos_token="<|end|>", pad_token="<|endoftext|>")
 
 
 def _wide(text: str) -> str:
@@ -132,7 +140,7 @@ def deepseek() -> PreTrainedTokenizerFast:
         "{% if add_generation_prompt %}{{ '<|Assistant|>' }}{% endif %}"
     )
     named = {"bos_token": _wide(special[0]), "eos_token": _wide(special[1])}
-    return _bytes([*map(_wide, special)], _wide(template), **named)
+    return byte_tokenizer([*map(_wide, special)], _wide(template), **named)
 
 
 def glm() -> PreTrainedTokenizerFast:
@@ -143,7 +151,7 @@ def glm() -> PreTrainedTokenizerFast:
         "{{ ('<|observation|>' if m.role == 'tool' else '<|' + m.role + '|>') + '\n' + m.content }}{% endfor %}"
         "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}"
     )
-    return _bytes(special, template, eos_token="<|endoftext|>")
+    return byte_tokenizer(special, template, eos_token="<|endoftext|>")
 
 
 def channels() -> PreTrainedTokenizerFast:
@@ -162,7 +170,7 @@ def channels() -> PreTrainedTokenizerFast:
         "{% else %}{{ '<|start|>' + m.role + '<|message|>' + m.content + '<|end|>' }}{% endif %}{% endfor %}"
         "{% if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif %}"
     )
-    return _bytes(names, template, eos_token="<|return|>")
+    return byte_tokenizer(names, template, eos_token="<|return|>")
 
 
 def llama2() -> PreTrainedTokenizerFast:
@@ -194,7 +202,7 @@ def command() -> PreTrainedTokenizerFast:
         "{{ '<|START_TURN|><|BOT|><|START_TEXT|>' + m.content + '<|END_TEXT|><|END_TURN|>' }}{% endif %}{% endfor %}"
         "{% if add_generation_prompt %}<|START_TURN|><|BOT|><|START_TEXT|>{% endif %}"
     )
-    return _bytes(special, template, bos_token="<BOS>", eos_token="<|END_TURN|>")
+    return byte_tokenizer(special, template, bos_token="<BOS>", eos_token="<|END_TURN|>")
 
 
 def words() -> PreTrainedTokenizerFast:
@@ -203,7 +211,7 @@ def words() -> PreTrainedTokenizerFast:
         "{% for m in messages %}{{ m.role + ': ' + m.content + '\n\n' }}{% endfor %}"
         "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
     )
-    return _bytes(["<|endoftext|>"], template, eos_token="<|endoftext|>")
+    return byte_tokenizer(["<|endoftext|>"], template, eos_token="<|endoftext|>")
 
 
 def parts() -> PreTrainedTokenizerFast:
@@ -213,7 +221,7 @@ def parts() -> PreTrainedTokenizerFast:
         "{{ '<image>' if part.type == 'image' else part.text }}{% endfor %}{{ '<end_of_utterance>\n' }}{% endfor %}"
         "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
     )
-    return _bytes(["<|im_start|>", "<end_of_utterance>", "<image>"], template, eos_token="<end_of_utterance>")
+    return byte_tokenizer(["<|im_start|>", "<end_of_utterance>", "<image>"], template, eos_token="<end_of_utterance>")
 
 
 FAMILIES: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
