@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +158,40 @@ def test_ends_of_turns(case: dict[str, Any]) -> None:
     assert {*case["ends"]} <= {*tokenizer.convert_ids_to_tokens(ends)}, case["reason"]
     never = {one for text in case["never"] for one in tokenizer.encode(text, add_special_tokens=False)}
     assert never.isdisjoint(ends), case["reason"]
+
+
+HUB = '''
+import datasets
+
+ROWS = {
+    "axon-rl/MATH-12k": {"problem": ["2+6?"], "answer": ["8"]},
+    "axon-rl/GSM-8k": {"problem": ["2+6?"], "answer": ["8"]},
+    "axon-rl/HotpotQA": {"problem": ["Who wrote notes on the Engine?"], "answer": ["Ada Lovelace"]},
+    "axon-rl/TACO-8k": {
+        "problem": ["Add two numbers."] * 2,
+        "tests": [{"inputs": ["1 2\\n"], "outputs": ["3\\n"]}, {"inputs": ["4 5\\n"], "outputs": ["9\\n"]}],
+    },
+}
+
+
+def load_dataset(name, *others, **options):
+    return datasets.DatasetDict(train=datasets.Dataset.from_dict(ROWS[name]))
+
+
+datasets.load_dataset = load_dataset
+import gem
+'''
+"""Stands for the hub: a program for gem-llm names data sets there."""
+
+
+@pytest.mark.parametrize("case", cases("compat"))
+def test_programs_of_upstream(case: dict[str, Any], tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"{HUB}\n{case['program']}\n")
+    command = [sys.executable, "-m", "gem_compat", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path)
+    _, raises, name = case["expect"].partition("raises ")
+    if raises:
+        assert name in done.stderr.strip().splitlines()[-1], case["reason"]
+    else:
+        assert done.returncode == 0, (case["reason"], done.stderr)
