@@ -85,7 +85,8 @@ def written_calls(text: str) -> Iterator[WrittenCall]:
 def json_call(text: str, start: int, at: int) -> WrittenCall:
     """The call that begins at `start`, and whose JSON, an object or a list of such, begins at `at`."""
     value, end, problem = _json(text, at)
-    call: Any = value[0] if isinstance(value, list) and value else value
+    calls = cast("list[Any]", value) if isinstance(value, list) else [value]
+    call: Any = calls[0] if calls else None
     if isinstance(call, dict):
         fields = cast("dict[str, Any]", call)
         fields = fields["function"] if isinstance(fields.get("function"), dict) else fields
