@@ -153,7 +153,7 @@ PIECES = [
     "<python>", "</python>", "\n```python\nprint(1)\n```\n", "\n```\npython\n1/0\n```\n", "\n```python\nprint(\n```\n",
     "\n```text\nx\n```\n", "\n", " ", "print(1)", "print(", "1/0", "x", "42", "{}",
 ]  # fmt: skip
-"""Fences stand on lines of their own: elsewhere, upstream takes any three backticks for one, and here Markdown decides."""
+"""Fences stand on lines of their own: elsewhere, upstream takes any three backticks for one, and Markdown does not."""
 responses = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
 
 
