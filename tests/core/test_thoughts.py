@@ -25,12 +25,7 @@ BY_PARAMETER = "<function=note>\n<parameter=text>\na </think> b\n</parameter>\n<
 
 @pytest.mark.parametrize(("opening", "closing"), PAIRS.items())
 def test_the_marks_of_each_family(opening: str, closing: str) -> None:
-    for thought in (f"{opening}
-hm
-{closing}
-
-", f"hm
-{closing}", f"{opening}{closing} ", f"a{closing}b{closing}"):
+    for thought in (f"{opening}\nhm\n{closing}\n\n", f"hm\n{closing}", f"{opening}{closing} ", f"a{closing}b{closing}"):
         assert speech_of(f"{thought}Yes.") == "Yes."
     assert speech_of(f" {opening}hm, what if") == ""
     assert speech_of(f"The mark is {opening}.") == f"The mark is {opening}."

@@ -7,7 +7,8 @@ In the text form the first closed tag counts, as in gem-llm's terminal, but for 
     timeout_secs: 10        </bash>
     </bash>
 
-What is no YAML with a `cmd` is the command itself. In the native form it is a call of `bash` or `finish`.
+What is no YAML with a `cmd` is the command itself; either may stand in a fenced block. In the native form it is a call
+of `bash` or `finish`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, cast
 
 import yaml
 
-from gem_core.responses import element
+from gem_core.responses import blocks, element
 from gem_core.tool import Function
 from gem_core.tools import Form, find_call, written
 
@@ -115,6 +116,9 @@ def _native(response: str) -> Action:
 
 
 def _command(text: str) -> Command | Unclear:
+    fenced = blocks(text)
+    if len(fenced) == 1 and text.strip() == text[fenced[0].start : fenced[0].end]:
+        text = fenced[0].text
     if len(text) > _MAX_YAML_LENGTH or not _CMD.search(text):
         return _checked(text.strip("\n"), None)
     try:
