@@ -398,6 +398,7 @@ DIALECTS = {
     "a block of its own": 'I write it:\n```json\n{"name": "note", "arguments": %s}\n```\nDone.',
 }
 IN_TEXT = {
+    "lfm2": "<|tool_call_start|>[note({})]<|tool_call_end|>|{}={!r}, ",
     "glm": "<tool_call>note\n{}</tool_call>|<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n",
     "qwen coder": "<tool_call>\n<function=note>\n{}</function>\n</tool_call>|<parameter={}>\n{}\n</parameter>\n",
     "without a block": "<function=note>\n{}</function>|<parameter={}>{}</parameter>",
@@ -415,7 +416,7 @@ def in_text(form: str, arguments: dict[str, Any]) -> str:
     if form.endswith("|>,"):  # Gemma 4's marks have the sign in them
         frame, each = form.split("<tool_call|>|")[0] + "<tool_call|>", form.split("<tool_call|>|")[1]
     written = "".join(each.format(name, value) for name, value in arguments.items())
-    return frame.format(written.rstrip(",")).replace("<escape>3<escape>", "3").replace('<|"|>3<|"|>', "3")
+    return frame.format(written.rstrip(", ")).replace("<escape>3<escape>", "3").replace('<|"|>3<|"|>', "3")
 
 
 @pytest.mark.parametrize("dialect", [*DIALECTS, *IN_TEXT])
