@@ -22,7 +22,10 @@ class PluginGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name."""
-        return super().get_command(ctx, cmd_name) or load_command(cmd_name)
+        found = super().get_command(ctx, cmd_name) or load_command(cmd_name)
+        if found is None:
+            self.list_commands(ctx)  # so that the message names the nearest one
+        return found
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All commands, for the help."""
@@ -30,12 +33,6 @@ class PluginGroup(TyperGroup):
             self._all_loaded = True
             self.commands.update([*load_others({*self.commands})])
         return super().list_commands(ctx)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is called. For a misspelt name all are loaded, so that the error suggests those of plugins."""
-        if self.get_command(ctx, args[0]) is None:
-            self.list_commands(ctx)
-        return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run. An error of this project is shown as a message, without a traceback."""
