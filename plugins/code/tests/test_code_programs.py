@@ -46,6 +46,11 @@ def test_the_last_program_counts(language: str, program: str) -> None:
     assert last_program(fenced(PROGRAM, "python") + "Better:\n" + fenced(program, language)) == program
 
 
+def test_a_program_may_be_indented() -> None:
+    assert last_program(fenced("\n    if a:\n      print(a)\n    b = 4")) == "\nif a:\n  print(a)\nb = 4"
+    assert last_program(fenced("s = '''\n  \n'''\nprint(s)")) == "s = '''\n  \n'''\nprint(s)"
+
+
 def test_a_block_that_says_so_is_a_program() -> None:
     assert last_program(fenced(PROGRAM) + fenced("x = 4", "python")) == "x = 4"
 
