@@ -130,6 +130,7 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         # settings that would be ignored
         (["algorithm.norm_adv_by_std_in_grpo=False"], "has no effect.*adv_estimator=drgrpo"),
         (["algorithm.use_pf_ppo=True"], "no effect on turn-level advantages"),
+        (["actor_rollout_ref.rollout.ignore_eos=True"], "a response ends where the model ends its turn"),
         (["reward.custom_reward_function.path=rewards.py"], "environments give the rewards"),
         # the environments
         ([TWO, "data.train_batch_size=1", f"{ACTOR}.ppo_mini_batch_size=1", "critic.ppo_mini_batch_size=1"], "data.tr"),
