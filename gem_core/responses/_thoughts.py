@@ -176,9 +176,7 @@ def _of_messages(text: str) -> ReadResponse:
     while header and header["role"] in (None, "assistant"):
         to = _RECIPIENT.search(f"{header['to']}{header['more'] or ''}")
         if to and to[1] not in ("user", "self"):
-            stop, valid = json_end(text, header.end())
-            end = _MESSAGE_END.search(text, stop if valid else header.end())
-            said.append(text[header.start() : end.end() if end else len(text)])
+            said.append(text[header.start() :])
             break
         end = _MESSAGE_END.search(text, header.end())
         is_thought = to[1] == "self" if to else header["channel"] == "analysis"
