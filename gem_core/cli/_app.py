@@ -22,7 +22,10 @@ class PluginGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name."""
-        return super().get_command(ctx, cmd_name) or load_command(cmd_name)
+        found = super().get_command(ctx, cmd_name) or load_command(cmd_name)
+        if found is None:
+            self.list_commands(ctx)  # so that the message names the nearest one
+        return found
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All commands, for the help."""

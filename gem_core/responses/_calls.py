@@ -13,6 +13,7 @@
 | `[TOOL_CALLS]` and a list, or the name and JSON | Mistral |
 | `<|python_tag|>`, `<|tool_call|>`, `<|START_ACTION|>` and JSON | Llama 3, Granite 3 and Phi-4-mini, Command A |
 | `<start_function_call>call:name{...}`, `<|tool_call>call:name{...}` | FunctionGemma, Gemma 4 |
+| `<|tool_call_start|>[name(key=value)]` | LFM2 |
 
 JSON ends where it ends, whatever stands in its strings. A parameter ends at the last closing tag before the next
 parameter or the end of its function. What is begun and not finished is a call with a problem, and a mark that nothing
@@ -21,6 +22,7 @@ like a call follows is a word of the text.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
@@ -38,12 +40,14 @@ _OPENING = re.compile(
     rf"|｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<deepseek>{_NAME})(?:<｜tool▁sep｜>|\s*```json)"
     rf"|\|tool_call_begin\|>\s*(?:functions\.)?(?P<kimi>{_NAME}?)(?::\d+)?\s*<\|tool_call_argument_begin\|>"
     rf"|(?:start_function_call|\|tool_call)>call:(?P<gemma>{_NAME})(?=\{{)"
+    r"|(?P<python>\|tool_call_start\|>)"
     r"|(?P<begun>｜tool▁call▁begin｜>|\|tool_call_begin\|>|start_function_call>|\|tool_call>))"
 )
 _SHUT = re.compile(
     rf"\s*(?:```\s*)?(?:</(?:function>|{_BLOCK})|<\|/?tool_call\|>|<(?:\|tool_call_end\||｜tool▁call▁end｜)>|<\|call\|>"
     r"|<\|END_ACTION\|>|<\|action_end\|>)"
 )
+_BRACKET = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?P<open>[(\[{])|(?P<shut>[)\]}])""", re.DOTALL)
 _BLOCK_EDGE = re.compile(rf"<(/?){_BLOCK}")
 _FENCE = re.compile(r"\s*(?:```(?:json)?\s*)?")
 _NAMED = re.compile(rf"({_NAME})(?:\[CALL_ID\]{_NAME})?(?:\[ARGS\])?\s*(?:```json\s*)?(?=\{{)")
@@ -85,7 +89,8 @@ def written_calls(text: str) -> Iterator[WrittenCall]:
 def json_call(text: str, start: int, at: int) -> WrittenCall:
     """The call that begins at `start`, and whose JSON, an object or a list of such, begins at `at`."""
     value, end, problem = _json(text, at)
-    call: Any = value[0] if isinstance(value, list) and value else value
+    calls = cast("list[Any]", value) if isinstance(value, list) else [value]
+    call: Any = calls[0] if calls else None
     if isinstance(call, dict):
         fields = cast("dict[str, Any]", call)
         fields = fields["function"] if isinstance(fields.get("function"), dict) else fields
@@ -124,6 +129,8 @@ def _read(text: str, opening: re.Match[str]) -> WrittenCall | None:
         return json_call(text, start, at)
     if opening["word"]:
         return _function(text, start, opening)
+    if opening["python"]:
+        return _pythonic(text, start, at)
     if opening["gemma"]:
         return _gemma(text, start, at, opening["gemma"])
     if name := opening["gpt"] or opening["deepseek"] or opening["kimi"]:
@@ -234,3 +241,23 @@ def _gemma(text: str, start: int, at: int, name: str) -> WrittenCall:
         arguments, problem = None, f"the call is not valid: {error}"
     shut = re.compile(r"\s*(?:<end_function_call>|<tool_call\|>)")
     return WrittenCall(name, arguments, start, _after(shut, text, at), problem)
+
+
+def _pythonic(text: str, start: int, at: int) -> WrittenCall:
+    """A list of calls as Python writes them, of which the first counts."""
+    end, depth = len(text), 0
+    for token in _BRACKET.finditer(text, at):
+        depth += bool(token["open"]) - bool(token["shut"])
+        if depth <= 0 and token["shut"]:
+            end = token.end()
+            break
+    after = _after(_SHUT, text, end)
+    try:
+        calls = ast.parse(text[at:end].strip(), mode="eval").body
+        call = calls.elts[0] if isinstance(calls, ast.List) and calls.elts else calls
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("it is no call with named arguments")
+        arguments = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        return WrittenCall("", None, start, after, f"the call is not valid: {error}")
+    return WrittenCall(ast.unparse(call.func), arguments, start, after)

@@ -73,7 +73,9 @@ def read_response(text: str) -> ReadResponse:
 def _read(text: str) -> ReadResponse:
     thought = ""
     while True:  # twice, but for texts that mix the marks of families
-        read = _of_messages(text) if _MESSAGE in text and _HEADER.search(text) else _of_marks(text)
+        read = _of_marks(text)
+        if read.speech == text and _MESSAGE in text and _HEADER.search(text):
+            read = _of_messages(text)
         thought += read.thought
         if read.speech == text:
             return ReadResponse(thought, text)

@@ -6,27 +6,27 @@
 | `native` | a call in any dialect of `gem_core.responses.written_calls`; or JSON that names a function, at the start |
 | | of the response or in a fenced block |
 
-The call that begins first counts, and nothing after it. A tag that is opened again before it is closed, outside of the
-strings of its program, was only mentioned; a closing tag in such a string is part of the program.
+The call that begins first counts, and nothing after it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
 from gem_core.errors import near_matches
-from gem_core.responses import Block, WrittenCall, blocks, decoded, json_call, written_calls
+from gem_core.responses import Block, WrittenCall, blocks, decoded, element, json_call, written_calls
 from gem_core.tool import Function
 
 Form: TypeAlias = Literal["text", "native"]
 
-_STRING = r"""(?<![\w\\])[rbfuRBFU]{0,2}(?:'{3}[\w\W]*?'{3}|"{3}[\w\W]*?"{3}|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
+_JSON_BLOCKS = ("", "json", "tool_call", "tool_code")
+_NAMED = re.compile(r'\{\s*"(?:name|tool_name)"\s*:\s*"([^"\\]*)"\s*,')
 _PARAMETER = re.compile(r'(^)?<[\w:｜]*parameter(?:=|\s+name=")([^<>"\n]*)"?[^<>\n]*>($)?', re.MULTILINE)
 _PARAMETER_SHUT = re.compile(r"</[\w:｜]*parameter>")
 _OPEN_ENDED = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
@@ -56,23 +56,27 @@ class ParsedCall:
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
     problem: str | None = None
     """Why it cannot be carried out."""
+    start: int = 0
+    """Where it begins in the response."""
 
 
-def find_call(response: str, functions: Sequence[Function], form: Form) -> ParsedCall | None:
+def find_call(response: str, functions: Sequence[Function], form: Form, *, any_name: bool = False) -> ParsedCall | None:
     """The call that begins first, or `None`.
 
     Args:
         response: what the policy said.
         functions: what may be called.
         form: how calls are written.
+        any_name: JSON without marks is a call where it has a name and arguments, though no function is named so; for
+            environments in which it can be nothing else.
     """
     found = [*_tagged(response, functions)] if form == "text" else []
     if form == "native" or any(function.tag is None for function in functions):
         known = {function.name: function for function in functions}
         text = response.encode(errors="replace").decode()  # half a character would reach no server
-        calls = [*islice(written_calls(text), 1), *_bare_json(text, known)]
-        found += [(call.start, _checked(call, known)) for call in calls]
-    return min(found, key=lambda call: call[0], default=(0, None))[1]
+        calls = [*islice(written_calls(text), 1), *_bare_json(text, known, any_name)]
+        found += [replace(_checked(call, known), start=call.start) for call in calls]
+    return min(found, key=lambda call: call.start, default=None)
 
 
 def written(function: Function, arguments: Mapping[str, Any], form: Form) -> str:
@@ -83,38 +87,22 @@ def written(function: Function, arguments: Mapping[str, Any], form: Form) -> str
     return f"<tool_call>{call}</tool_call>"
 
 
-def _tagged(response: str, functions: Sequence[Function]) -> Iterator[tuple[int, ParsedCall]]:
+def _tagged(response: str, functions: Sequence[Function]) -> Iterator[ParsedCall]:
     fenced = blocks(response) if any(function.fence for function in functions) else []
     for function in functions:
         if function.tag is not None:
-            if span := _between(response, function.tag):
-                start, stop, end = span
-                inside = response[start:stop].strip()
-                yield start, ParsedCall(function.name, end, {function.argument: _unfenced(inside, function.fence)})
+            if found := element(response, function.tag):
+                program = _unfenced(found.text.strip(), function.fence)
+                yield ParsedCall(function.name, found.end, {function.argument: program}, start=found.start)
             if function.fence and (block := _fenced(fenced, function.fence)):
-                yield block.start, ParsedCall(function.name, block.end, {function.argument: block.text.strip()})
+                program = block.text.strip()
+                yield ParsedCall(function.name, block.end, {function.argument: program}, start=block.start)
 
 
 def _unfenced(text: str, fence: str | None) -> str:
     """A program without the fence that is all around it."""
     block = _fenced(blocks(text), fence) if fence and text.startswith(("```", "~~~")) else None
     return block.text.strip() if block and block.end == len(text) else text
-
-
-def _between(text: str, tag: str) -> tuple[int, int, int] | None:
-    """Where the first content of a tag starts and stops, and where its closing ends."""
-    start = text.find(f"<{tag}>")
-    first = text.find(f"</{tag}>", start)
-    if start < 0 or first < 0:
-        return None
-    start += len(tag) + 2
-    begun = start
-    for token in re.finditer(rf"{_STRING}|<(/?){re.escape(tag)}>", text[start:]):
-        if token[1] == "":
-            begun = start + token.end()
-        elif token[1]:
-            return begun, start + token.start(), start + token.end()
-    return max(start, text.rfind(f"<{tag}>", start, first) + len(tag) + 2), first, first + len(tag) + 3
 
 
 def _fenced(found: Iterable[Block], language: str) -> Block | None:
@@ -128,21 +116,24 @@ def _fenced(found: Iterable[Block], language: str) -> Block | None:
     return None
 
 
-def _bare_json(text: str, known: Mapping[str, Function]) -> Iterator[WrittenCall]:
+def _bare_json(text: str, known: Mapping[str, Function], any_name: bool) -> Iterator[WrittenCall]:
     """JSON without marks. It may be no call, so it is one only where it names a function."""
-    begin = len(text) - len(text.lstrip())
-    if text.startswith("{", begin):
-        call = json_call(text, begin, begin)
-        named = re.compile(r'\{\s*"(?:name|tool_name)"\s*:\s*"([^"\\]*)"\s*,').match(text, begin)
-        if call.name in known:
-            yield call._replace(end=len(text) if not text[call.end :].strip() else call.end)
-        elif call.problem and named and named[1] in known:
-            yield call._replace(name=named[1])
+    if call := _as_call(text, known, any_name):
+        yield call if text[call.end :].strip() else call._replace(end=len(text))
     for block in blocks(text) if "```" in text or "~~~" in text else ():
-        if block.language in ("", "json", "tool_call", "tool_code") and block.text.lstrip().startswith("{"):
-            call = json_call(block.text, 0, 0)
-            if call.name in known and not block.text[call.end :].strip():
-                yield call._replace(start=block.start, end=block.end)
+        if block.language in _JSON_BLOCKS and (call := _as_call(block.text, known, any_name)):
+            yield call._replace(start=block.start, end=block.end)
+
+
+def _as_call(text: str, known: Mapping[str, Function], any_name: bool) -> WrittenCall | None:
+    begin = len(text) - len(text.lstrip())
+    if not text.startswith("{", begin):
+        return None
+    call = json_call(text, begin, begin)
+    if call.problem is not None:
+        named = _NAMED.match(text, begin)
+        return call._replace(name=named[1]) if named and named[1] in known else None
+    return call if call.name in known or (any_name and call.arguments is not None) else None
 
 
 def _read(text: str, types: set[str]) -> Any:
@@ -187,15 +178,14 @@ def _checked(call: WrittenCall, known: Mapping[str, Function]) -> ParsedCall:
         return ParsedCall(name, end, problem=f"no tool {name[:80]!r}.{hint} There is: {', '.join(known)}")
     if isinstance(arguments, str):  # some models write the JSON of the arguments as text
         try:
-            arguments = decoded(arguments) if arguments.strip() else {}
+            arguments = decoded(arguments) if arguments.strip() else None
         except ValueError as error:
             return ParsedCall(name, end, problem=f"the arguments are not valid JSON: {error}")
-    arguments = {} if arguments is None else arguments
-    if not isinstance(arguments, dict):
+    if not isinstance(arguments, dict | None):
         return ParsedCall(name, end, problem="the arguments must be an object")
     schema = known[name].parameters
     properties: Mapping[str, Any] = schema.get("properties", {})
-    given = cast("dict[str, Any]", arguments)
+    given = cast("dict[str, Any]", arguments or {})
     types = {key: _types(properties.get(key)) for key in given}
     if call.as_text:
         if open_in := next((key for key, text in given.items() if _opens_another(text, properties)), None):

@@ -16,6 +16,7 @@ from gem_core.responses import boxes, last_box
         ("\\boxed {5}", "5"),
         ("\\boxed\n{5}", "5"),
         ("\\fbox{5}", "5"),
+        ("\\BOXED{5}", "5"),
         ("\\\\boxed{5}", "5"),
         ("a = \\\\\\boxed{5}", "5"),
         ("$$\\boxed{5}$$", "5"),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
+from gem_core.responses import boxes
 
 FORMAT_ERROR_REWARD = -0.1
 """Reward of an action that has no box of the game's form; it ends the episode."""
@@ -44,7 +45,7 @@ class Game(Env):
     """
 
     ACTION: ClassVar[re.Pattern[str]]
-    """The form of a move; `play` reads its groups."""
+    """The form of a move, box included as in `-v0`; `play` reads its groups."""
     FORM: ClassVar[str]
     """The same for a reader, for example `\\boxed{row column}`."""
     max_turns: int
@@ -86,8 +87,8 @@ class Game(Env):
         """Make a move."""
         self.turn += 1
         last = self.turn >= self.max_turns
-        matches = [*self.ACTION.finditer(action)]
-        move = self.play(matches[-1]) if matches else None
+        found = self.find(action)
+        move = self.play(found) if found else None
         if move is None:
             return self._no_move(last)
         observation, reward, outcome = move
@@ -102,6 +103,11 @@ class Game(Env):
             return self.farewell(observation), reward + self.consolation(), True, True, info
         return observation, reward, False, False, info
 
+    def find(self, action: str) -> re.Match[str] | None:
+        """The last move in the text."""
+        matches = [*self.ACTION.finditer(action)]
+        return matches[-1] if matches else None
+
     def render(self) -> str:
         """The board and the turns so far, for a person."""
         return f"{self.board() or ''}\nturn {self.turn} of {self.max_turns}".strip("\n")
@@ -111,6 +117,15 @@ class Game(Env):
         if (board := self.board()) is not None:
             info["suffix"] = board
         return f"There is no move of the form {self.FORM}.", FORMAT_ERROR_REWARD, True, last, info
+
+
+class BoxedGame(Game):
+    """A game that reads boxes as the rest of this project does: `ACTION` is the form of what stands in one."""
+
+    def find(self, action: str) -> re.Match[str] | None:
+        """The move in the last box that has the form of one."""
+        contents = reversed(boxes(action))
+        return next((move for content in contents if (move := self.ACTION.fullmatch(content))), None)
 
 
 def to_be_drawn(**parameters: object) -> bool:

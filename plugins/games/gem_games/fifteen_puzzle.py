@@ -7,7 +7,7 @@ from functools import cache
 from operator import eq
 
 from gem_core.errors import EnvError
-from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 
 _DRAWN = ((2, 10), (3, 20), (4, 50))
 """Rows and turns to draw from."""
@@ -105,14 +105,14 @@ class FifteenPuzzle(Game):
         self.gap = tile
 
 
-class FifteenPuzzleV1(FifteenPuzzle):
+class FifteenPuzzleV1(BoxedGame, FifteenPuzzle):
     """The same, with boards that can be won: out of order, and put in order by at most `max_turns` slides.
 
     A board is the ordered one after a random walk of at least half that many slides, and at most that many, none of
     which undoes the one before. The box also accepts upper case and white space.
     """
 
-    ACTION = re.compile(r"\\boxed\{\s*(up|down|left|right)\s*\}", re.IGNORECASE | re.ASCII)
+    ACTION = re.compile(r"(up|down|left|right)", re.IGNORECASE | re.ASCII)
 
     def shuffle(self) -> None:
         """Slide tiles at random until they are out of order."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from gem_core.errors import EnvError
-from gem_games._game import GOES_ON, INVALID, LOST, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, LOST, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 
 Row: TypeAlias = tuple[int, ...]
 Board: TypeAlias = tuple[Row, ...]
@@ -130,7 +130,7 @@ continues; terminated at the target |
         self.tiles = (*self.tiles[:row], tuple(tiles), *self.tiles[row + 1 :])
 
 
-class Game2048V1(Game2048):
+class Game2048V1(BoxedGame, Game2048):
     """The same, with targets that can be reached, and half of the pay for reaching them.
 
     - The sum of all tiles is the sum of those that appeared: before the last of T moves T + 1 tiles of 2 or 4,
@@ -145,7 +145,7 @@ class Game2048V1(Game2048):
     random moves did in 37 %, 23 % and 11 %.
     """
 
-    ACTION = re.compile(r"\\boxed\{\s*(up|down|left|right)\s*\}", re.IGNORECASE)
+    ACTION = re.compile(r"(up|down|left|right)", re.IGNORECASE)
 
     def set_goal(self, target: int, turns: int) -> None:
         """Set target and limit. Raises `EnvError` where the target is out of reach."""

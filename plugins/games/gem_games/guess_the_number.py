@@ -6,7 +6,7 @@ import math
 import re
 
 from gem_core.errors import EnvError
-from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 
 
 class GuessTheNumber(Game):
@@ -110,14 +110,14 @@ class GuessTheNumber(Game):
         return f"{guess} was guessed before.\n" if guess in self.guesses else None
 
 
-class GuessTheNumberV1(GuessTheNumber):
+class GuessTheNumberV1(BoxedGame, GuessTheNumber):
     """The same, without a reward for a near miss: the last guess pays like any other.
 
     Always guessing the middle of 1 to 50 earned 0.74 of 1 a game. The box accepts white space, and 0 is a number out of
     range.
     """
 
-    ACTION = re.compile(r"\\boxed\{\s*(\d+)\s*\}")
+    ACTION = re.compile(r"(\d+)")
 
     def read(self, digits: str) -> int | None:
         """The number guessed."""

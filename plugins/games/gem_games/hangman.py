@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 from gem_games._words import check_limits, other_word, require, words_of
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -121,7 +121,7 @@ class Hangman(Game):
         return words_of(self.word_length, hardcore=self.hardcore)
 
 
-class HangmanV1(Hangman):
+class HangmanV1(BoxedGame, Hangman):
     """The same, with four fixes.
 
     - The letter that opens the last place wins, and pays the 0.5 for naming the word. In `-v0-` the game continued
@@ -131,7 +131,7 @@ class HangmanV1(Hangman):
     - The board shows the letters that were tried.
     """
 
-    ACTION = re.compile(r"\\boxed\{\s*([a-z]+)\s*\}", re.IGNORECASE)
+    ACTION = re.compile(r"([a-z]+)", re.IGNORECASE)
 
     def deal(self) -> None:
         """Draw a word; no word has been guessed yet."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 from gem_core.errors import EnvError
-from gem_games._game import GOES_ON, INVALID, LOST, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, LOST, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 
 CLOSED, FLAG = ".", "F"
 
@@ -183,7 +183,7 @@ class Minesweeper(Game):
         return boxed(f"{word} {cell // self.cols} {cell % self.cols}")
 
 
-class MinesweeperV1(Minesweeper):
+class MinesweeperV1(BoxedGame, Minesweeper):
     """The same, with the usual ending and safe flags.
 
     - It is solved as soon as all safe cells are open, whatever is flagged. In `-v0-` mines had to be flagged before the
@@ -193,7 +193,7 @@ class MinesweeperV1(Minesweeper):
     - The box accepts any white space, also next to the braces.
     """
 
-    ACTION = re.compile(r"\\boxed\{\s*([a-zA-Z]+)\s+(\d+)\s+(\d+)\s*\}")
+    ACTION = re.compile(r"([a-zA-Z]+)\s+(\d+)\s+(\d+)")
     GOAL = "You win when all cells without a mine are open; flags are only notes."
 
     def reveal(self, cell: int) -> Move:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from gem_core.errors import EnvError
-from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 from gem_games._sokoban_rooms import FLOOR_PER_BOX, Room, draw_room
 
 _DRAWN = (((6, 6), 2, 20), ((8, 8), 5, 50))
@@ -151,10 +151,10 @@ class Sokoban(Game):
         return mark in _FREE or (mark in _BOXES and self._text[2 * (there + step)] in _FREE)
 
 
-class SokobanV1(Sokoban):
+class SokobanV1(BoxedGame, Sokoban):
     """The same in rooms that can be solved within `max_turns`; the box accepts white space."""
 
-    ACTION = re.compile(r"\\boxed\{\s*(up|down|left|right)\s*\}", re.IGNORECASE | re.ASCII)
+    ACTION = re.compile(r"(up|down|left|right)", re.IGNORECASE | re.ASCII)
 
     def draw_room(self) -> Room:
         """A room that can be solved in time."""

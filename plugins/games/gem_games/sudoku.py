@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from gem_core.errors import EnvError
-from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 from gem_games._sudoku_boards import SCALES, puzzle
 
 _DRAWN = ((4, 10, 15), (9, 50, 50))
@@ -127,7 +127,7 @@ class Sudoku(Game):
         return seen
 
 
-class SudokuV1(Sudoku):
+class SudokuV1(BoxedGame, Sudoku):
     """The same, where `clues` is the number of digits on the board at the start.
 
     Any white space around and between the numbers in the box is read.
@@ -137,7 +137,7 @@ class SudokuV1(Sudoku):
             empty cells.
     """
 
-    ACTION = re.compile(r"\\boxed\{\s*(\d+)\s+(\d+)\s+(\d+)\s*\}")
+    ACTION = re.compile(r"(\d+)\s+(\d+)\s+(\d+)")
     _drawn_from = _DRAWN_V1
 
     def puzzle(self) -> tuple[list[int], list[int]]:

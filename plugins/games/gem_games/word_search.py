@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gem_core.errors import EnvError
-from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 from gem_games._letter_grid import EMPTY, Grid, drawn, read_numbers
 from gem_games._words import require, word_list
 
@@ -162,13 +162,16 @@ class WordSearch(Game):
         self._board = f"{drawn(self.marks, self.size)}\n{count}{self.words_left()}"
 
 
-class WordSearchV1(WordSearch):
-    """The same, with three fixes.
+class WordSearchV1(BoxedGame, WordSearch):
+    """The same, with four fixes.
 
+    - The box accepts white space.
     - The words to find are shown; in `-v0-` only their number is.
     - A line with its ends swapped was tried before, so that no word pays twice. In `-v0-` five words paid up to 1.8.
     - A word counts wherever it can be read, even if the letters around the hidden words happen to spell it.
     """
+
+    ACTION = re.compile(r"(\d+)\s+(\d+)\s+(\d+)\s+(\d+)")
 
     def key(self, line: list[int]) -> tuple[int, ...]:
         """The ends in one order."""

@@ -91,7 +91,7 @@ def test_the_last_word_on_the_last_turn_is_a_win_and_no_truncation(kind: type[Wo
 
 
 @BOTH
-@pytest.mark.parametrize("line", ["", "0 0 0", "[0 0 0 2]", " 0 0 0 2", "0 0 0 2 ", "0,0,0,2", "0 0 0 2 1", "-1 0 0 2"])
+@pytest.mark.parametrize("line", ["", "0 0 0", "[0 0 0 2]", "0,0,0,2", "0 0 0 2 1", "-1 0 0 2"])
 def test_without_four_numbers_in_a_box_the_episode_ends(kind: type[WordSearch], line: str) -> None:
     for turns in (1, 5):
         *_, reward, terminated, truncated, info = guess(start(kind, turns), line)
@@ -108,6 +108,12 @@ def test_a_number_with_more_digits_than_python_reads_is_no_row(kind: type[WordSe
 def test_the_last_box_of_the_form_counts_and_any_white_space_separates(kind: type[WordSearch]) -> None:
     assert start(kind).step("\\boxed{0 0 0 2} \\boxed{0 0 0 1}")[1] == 0.0
     assert start(kind).step("\\boxed{0 0 0 1} \\boxed{00\t0\n0  2} \\boxed{none}")[1] == 0.5
+
+
+@pytest.mark.parametrize("line", [" 0 0 0 2", "0 0 0 2 ", "\n0 0 0 2\n"])
+def test_white_space_at_the_ends_of_a_box(line: str) -> None:
+    assert guess(start(), line)[1] == -0.1
+    assert guess(start(WordSearchV1), line)[1] == 0.5
 
 
 # -- what v1 does otherwise --------------------------------------------------------------------------------------------

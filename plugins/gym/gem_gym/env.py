@@ -14,10 +14,10 @@ import numpy as np
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, EnvKwargsError, MissingExtraError, described, near_matches
+from gem_core.responses import last_box
 from gem_core.specs import Spec
 from gem_gym._finding import registered
 from gem_gym.codec import Codec
-from gem_questions import last_box
 
 gymnasium: Any = importlib.import_module("gymnasium")  # untyped, and missing where types are checked
 registration: Any = importlib.import_module("gymnasium.envs.registration")

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from gem_core.match import MatchStep
+from gem_core.responses import last_box
 
 _Move = TypeVar("_Move")
-_BOX = re.compile(r"\\boxed\{([^{}]{0,200})\}")
+_MAX_LENGTH = 200
+"""Characters of a move."""
 
 
 def boxed(content: object) -> str:
     """`\\boxed{content}`."""
     return f"\\boxed{{{content}}}"
-
-
-def last_box(action: str) -> str | None:
-    """The content of the last box of an answer, in lower case and without white space at its ends."""
-    found = _BOX.findall(action)
-    return found[-1].strip().lower() if found else None
 
 
 def read_moves(
@@ -30,11 +25,11 @@ def read_moves(
 
     Args:
         actions: the answers.
-        read: from agent and content of its last box to the move; `None` if that is not allowed now.
+        read: from agent and content of its last box, in lower case, to the move; `None` if that is not allowed now.
     """
     boxes = {agent: last_box(action) for agent, action in actions.items()}
-    read_boxes = {agent: None if box is None else read(agent, box) for agent, box in boxes.items()}
-    moves = {agent: move for agent, move in read_boxes.items() if move is not None}
+    said = {agent: box.lower() for agent, box in boxes.items() if box is not None and len(box) <= _MAX_LENGTH}
+    moves = {agent: move for agent, box in said.items() if (move := read(agent, box)) is not None}
     return moves, [agent for agent in actions if agent not in moves]
 
 

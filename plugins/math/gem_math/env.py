@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gem_core.env import Info
-from gem_core.errors import MissingExtraError
-from gem_core.installation import install_line
-from gem_questions import RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks, last_box
+from gem_core.responses import last_box
+from gem_math.references import answer_of, is_prose, need
+from gem_questions import BOX, Data, Grader, QuestionEnv, Row, Verdict, as_list, checks, published_box
 
 
 class MathEnv(QuestionEnv):
@@ -42,7 +40,8 @@ class MathEnv(QuestionEnv):
 
     Args:
         answer: the column of the answer: a text, a number, or a list of them of which any will do. A text with a box
-            counts by what is in it.
+            counts by what is in it, and one that ends in a line `#### 18`, as those of GSM8K do, by what follows. A
+            data set of which every such text is prose is refused; where some are, there is a warning.
         published: give the verdict that published results rest on: equal texts, numbers or values, and math-verify
             where they leave it open. It accepts some wrong answers (docs/environments.md).
         timeout: seconds of CPU time that math-verify may take for a published verdict; where it fails or takes longer,
@@ -54,6 +53,7 @@ class MathEnv(QuestionEnv):
         MissingExtraError: math-verify is not installed, or mpmath, which comes with it.
     """
 
+    reply_form = BOX
     instead_of: ClassVar[Mapping[str, str]] = {
         **QuestionEnv.instead_of,
         "use_mp": "Leave it out: answers are graded in a process of their own",
@@ -61,16 +61,18 @@ class MathEnv(QuestionEnv):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,
         question: str = "problem",
         answer: str = "answer",
         template: str | None = None,
+        instruction: bool | str = True,
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
         published: bool = False,
         timeout: float = 3.0,
     ) -> None:
@@ -81,47 +83,48 @@ class MathEnv(QuestionEnv):
             question=question,
             answer=answer,
             template=template,
+            instruction=instruction,
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
+            grader=grader,
         )
-        needed = "math_verify" if published else "mpmath"
-        if importlib.util.find_spec(needed) is None:
-            raise MissingExtraError(
-                f"grading mathematics needs the module {needed!r}, which is not installed. Next: {install_line('math')}"
-            )
+        need("math_verify" if published else "mpmath")
         self.published, self.timeout = published, checks.seconds("timeout", timeout)
 
+    asked: str = ""
+    """The question, which is part of what an answer means."""
+
     def begin(self, row: Row) -> Info:
-        """Read the question and the accepted answers."""
-        self.asked: str = row[self.columns[0]]
-        self.golds = [_unboxed(str(each)) for each in as_list(self.answer)]
+        """Read the question."""
+        self.asked = row[self.columns[0]]
         return {}
+
+    def doubt(self, answer: Any) -> str | None:
+        """Is every accepted answer prose?"""
+        if not all(is_prose(str(each)) for each in as_list(answer)):
+            return None
+        return (
+            "is prose that cannot be read as mathematics, so no answer means the same. Name a column of answers, or of "
+            "texts with the answer in \\boxed{...} or after ####"
+        )
+
+    def answer_in(self, response: str) -> str | None:
+        """The content of the last box."""
+        return (published_box if self.published else last_box)(response)
 
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""
-        given = last_box(action)
+        given = self.answer_in(action)
         if given is None:
             return self.no_answer
-        if self.published:
-            return self._published(given)
-        from gem_math.verdicts import is_right
+        from gem_math import grading
 
-        return RIGHT if any(is_right(given, gold, self.asked) for gold in self.golds) else WRONG
+        references = [answer_of(str(each)) for each in as_list(self.answer)]
+        if self.published:
+            return grading.by_published_rules(given, references, self.timeout)
+        return grading.by_meaning(given, references, self.asked)
 
     def sample_random_action(self) -> str:
         """A number in a box."""
         return f"\\boxed{{{self.rng.randrange(100)}}}"
-
-    def _published(self, given: str) -> Verdict:
-        from gem_math import published
-
-        try:
-            return RIGHT if published.is_right(given, self.golds, self.timeout) else WRONG
-        except published.Ungraded as failure:
-            return Verdict(0.0, info={"grading_error": str(failure)})
-
-
-def _unboxed(gold: str) -> str:
-    inside = last_box(gold)
-    return gold if inside is None else inside

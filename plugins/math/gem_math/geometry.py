@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ from gem_core.env import Info
 from gem_core.errors import EnvError
 from gem_core.image import PngImage
 from gem_math.env import MathEnv
-from gem_questions import Row, as_list
+from gem_questions import Data, Grader, Row, as_list
 
 
 class GeometryEnv(MathEnv):
@@ -26,7 +25,7 @@ class GeometryEnv(MathEnv):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,
@@ -34,9 +33,11 @@ class GeometryEnv(MathEnv):
         answer: str = "answer",
         images: str = "images",
         template: str | None = None,
+        instruction: bool | str = True,
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
         published: bool = False,
         timeout: float = 3.0,
     ) -> None:
@@ -47,9 +48,11 @@ class GeometryEnv(MathEnv):
             question=question,
             answer=answer,
             template=template,
+            instruction=instruction,
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
+            grader=grader,
             published=published,
             timeout=timeout,
         )

@@ -1,7 +1,7 @@
 """What this package registers: ids and data sets, as data.
 
 Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over. With `-v0` the verdicts are
-the published ones, too.
+the published ones, too, and nothing says the form of the answer.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def gem_envs() -> Iterable[EnvSpec]:
 
 
 def _versions(name: str, entry_point: str, kwargs: Mapping[str, Any], tags: tuple[str, ...]) -> Iterable[EnvSpec]:
-    """Our verdict under the plain id, the published one under `-v0`."""
+    """Our verdict under the plain id; the bare question and the published verdict under `-v0`."""
     yield EnvSpec(name, entry_point, kwargs, tags, "math")
-    yield EnvSpec(f"{name}-v0", entry_point, {**kwargs, "published": True}, tags, "math")
+    bare = {**kwargs, "published": True, "instruction": False}
+    yield EnvSpec(f"{name}-v0", entry_point, bare, (*tags, "bare"), "math")

@@ -17,9 +17,9 @@ import gem_math
 from gem_core.env import Env, StepResult
 from gem_core.errors import EnvError, MissingExtraError
 from gem_core.installation import install_line
+from gem_core.responses import last_box
 from gem_grading import Grade
 from gem_math._degenerate import is_degenerate
-from gem_questions.extraction import last_box
 from gem_testing import EnvConformance, check_env
 
 pytest.importorskip("math_verify")

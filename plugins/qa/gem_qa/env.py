@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from gem_qa.verdicts import is_right, is_right_in_squad
-from gem_questions import RIGHT, WRONG, QuestionEnv, Verdict, as_list, last_box, last_tag
-
-TAGGED = (
-    "Think first, inside <think> and </think>. Then give the answer alone, inside <answer> and </answer>, for example "
-    "<answer>Lake Victoria</answer>.\n\nQuestion: {question}\n"
-)
-"""How questions are shown whose answer stands in tags."""
-BOXED = "Think first. Then give the answer alone in a box, for example \\boxed{True}.\n\nQuestion: {question}\n"
-"""How questions are shown whose answer stands in a box."""
+from gem_core.responses import last_box
+from gem_qa.grading import accepted_text, by_words
+from gem_questions import BOX, TAGS, Data, Grader, QuestionEnv, Verdict, as_list, last_tag, published_box
 
 _WORDS = ("Paris", "1969", "oxygen", "Marie Curie", "True", "the Nile")
 
@@ -38,7 +30,6 @@ class QaEnv(QuestionEnv):
         boxed: the answer stands in a box.
         published: compare the normal forms of SQuAD, as published results do: without any punctuation and article.
             They accept some wrong answers (docs/environments.md).
-        template: `None` asks for the format that is graded.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`. The answer column holds a text, a number, or a list
     of them.
@@ -52,16 +43,18 @@ class QaEnv(QuestionEnv):
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,
         question: str = "question",
         answer: str = "answer",
         template: str | None = None,
+        instruction: bool | str = True,
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
         boxed: bool = False,
         published: bool = False,
     ) -> None:
@@ -71,28 +64,29 @@ class QaEnv(QuestionEnv):
             subset=subset,
             question=question,
             answer=answer,
-            template=template if template is not None else BOXED if boxed else TAGGED,
+            template=template,
+            instruction=instruction,
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
+            grader=grader,
         )
         self.boxed = boxed
+        self.reply_form = BOX if boxed else TAGS
         self.published = published
+
+    def answer_in(self, response: str) -> str | None:
+        """The content of the last tags, or of the last box."""
+        return (last_tag if not self.boxed else published_box if self.published else last_box)(response)
 
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""
-        given = (last_box if self.boxed else last_tag)(action)
+        given = self.answer_in(action)
         if given is None:
             return self.no_answer
-        compare = is_right_in_squad if self.published else is_right
-        return RIGHT if any(compare(given, _text(each)) for each in as_list(self.answer)) else WRONG
+        return by_words(given, [*map(accepted_text, as_list(self.answer))], self.published)
 
     def sample_random_action(self) -> str:
         """Some words."""
         words = self.rng.choice(_WORDS)
         return f"\\boxed{{{words}}}" if self.boxed else f"<answer>{words}</answer>"
-
-
-def _text(answer: Any) -> str:
-    """A number that a file holds as 1969.0 is 1969."""
-    return str(int(answer)) if isinstance(answer, float) and answer.is_integer() else str(answer)

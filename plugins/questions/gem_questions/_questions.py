@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 import threading
+import warnings
 from array import array
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -12,10 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gem_core.errors import EnvError
-from gem_questions._rows import Row, Source, read, stream
+from gem_questions._given import Row
+from gem_questions._rows import Source, read, stream, streamed
 
 WINDOW = 1024
 """Rows of a stream that are kept, and that are shuffled at a time."""
+_SAMPLE = 200
+"""Rows on disk that are looked over."""
 
 
 @dataclass
@@ -43,6 +47,12 @@ class Questions:
             self._rows = _stream(self.source, self.shuffle_seed) if self.source.streaming else _table(self.source)
         return self._rows
 
+    @property
+    def data(self) -> Any:
+        """The data as it was read or given, in its own order: a list of rows, a `datasets.Dataset`, or the
+        `datasets.IterableDataset` of a stream."""
+        return streamed(self.source) if self.source.streaming else _table(self.source).rows
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -57,6 +67,18 @@ class Questions:
             EnvError: a row has a fault.
         """
         return self.rows.checked(key, fault)
+
+    def look_over(self, key: Hashable, doubt: Callable[[Row], str | None]) -> None:
+        """Warn of rows that are in doubt, once for each key; a stream is not looked over.
+
+        Args:
+            key: what the doubts depend on.
+            doubt: what is doubtful about a row.
+
+        Raises:
+            EnvError: all rows are in doubt, and there are several.
+        """
+        self.rows.look_over(key, doubt)
 
     def ask(self, place: int) -> Row:
         """The question at a place of the endless order, from 0. None comes twice before all came once."""
@@ -96,6 +118,25 @@ class Table:
             self._sound.add(key)
         return True
 
+    def look_over(self, key: Hashable, doubt: Callable[[Row], str | None]) -> None:
+        """See `Questions.look_over`. Of many rows that are not in memory, some from all parts are."""
+        key = ("doubt", key)
+        if key in self._sound:
+            return
+        self._sound.add(key)
+        step = 1 if isinstance(self.rows, list) else len(self.rows) // _SAMPLE + 1
+        numbers = range(0, len(self.rows), step)
+        doubts = {number: found for number in numbers if (found := doubt(self.rows[number])) is not None}
+        if not doubts:
+            return
+        first = next(iter(doubts))
+        what = f"{self.source}, row {first} (the first is 0): {doubts[first]}"
+        share = f"{len(doubts)} of {len(numbers)} rows that were looked at are so."
+        if len(doubts) == len(numbers) > 1:  # a single row may be meant so
+            self._sound.discard(key)
+            raise EnvError(f"{what}. {share}")
+        warnings.warn(f"{what}. {share}", stacklevel=2)
+
     def ask(self, place: int, shuffle_seed: int | None) -> Row:
         """See `Questions.ask`."""
         count = len(self.rows)
@@ -132,6 +173,9 @@ class Stream:
     def checked(self, key: Hashable, fault: Callable[[Row], str | None]) -> bool:
         """See `Questions.checked`: most rows have not arrived."""
         return False
+
+    def look_over(self, key: Hashable, doubt: Callable[[Row], str | None]) -> None:
+        """See `Questions.look_over`."""
 
     def ask(self, place: int, shuffle_seed: int | None) -> Row:
         """See `Questions.ask`."""
@@ -187,6 +231,10 @@ _loading = threading.Lock()
 
 
 def _table(source: Source) -> Table:
+    if (given := source.given) is not None:  # kept with the rows, so that they are not kept beyond their use
+        if given.table is None:
+            given.table = Table(source, read(source))
+        return given.table
     with _loading:
         lock = _lock_of(source)
     with lock:  # others that need the same rows wait for them; those that need other rows do not

@@ -13,18 +13,17 @@ import importlib.resources
 import importlib.util
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import msgspec
 
 from gem_core.errors import EnvError, MissingExtraError, near_matches
 from gem_core.installation import install_line
-
-Row: TypeAlias = Mapping[str, Any]
-"""One question: its columns by name."""
+from gem_questions._given import Data, GivenRows, Row, given_rows
+from gem_train.arguments import GIVEN
 
 PACKAGE = "package:"
 """What the name of a bundled sample starts with: `package:gem_math/sample.jsonl`."""
@@ -38,16 +37,36 @@ class Source:
 
     Args:
         dataset: a hub id (`owner/name`), the path of a .jsonl, .json, .csv or .parquet file or of a folder that
-            `datasets.load_dataset` reads, or `package:<package>/<file>`.
+            `datasets.load_dataset` reads, `package:<package>/<file>`, or the name of the rows given.
         split: of a data set that has several; a file is the split `train` and nothing else.
         subset: configuration of a hub data set.
         streaming: read rows as they are asked for instead of downloading all of them first.
+        given: the rows themselves, where a program gave them.
     """
 
     dataset: str
     split: str | None = None
     subset: str | None = None
     streaming: bool = False
+    given: GivenRows | None = None
+
+    @classmethod
+    def of(cls, data: Data, split: str | None, subset: str | None, streaming: bool) -> Source:
+        """The source that these arguments of an environment name, checked as far as is possible without reading it.
+
+        Raises:
+            EnvError: there is no such file, folder or bundled sample, a file was given a split or a subset, or the data
+                is none; see `given_rows`.
+            MissingExtraError: `datasets` is needed and not installed.
+        """
+        given = given_rows(data, split, subset)
+        if given is None:
+            source = cls(str(os.fspath(cast("str", data))), split, subset, streaming)
+            _check(source)
+            return source
+        if streaming:
+            raise EnvError(f"{given.name} is in memory, so there is nothing to stream. Next: streaming=False")
+        return cls(given.name, given=given)
 
     def __str__(self) -> str:
         parts = [self.dataset, *(f"{name} {value!r}" for name, value in self._parts() if value)]
@@ -58,11 +77,18 @@ class Source:
 
     @property
     def path(self) -> Path | None:
-        """The file or folder, or `None` for a hub id.
+        """The file or folder, or `None` for a hub id and for rows that a program gave.
 
         Raises:
             EnvError: it is the name of a file that is not there, or nothing that names a data set.
         """
+        if self.given is not None:
+            return None
+        if self.dataset.startswith(GIVEN):
+            raise EnvError(
+                f"{self.dataset!r} names rows that a program gave as an object, and only they are the data. Give them "
+                "again as dataset=..., or write them to a file and give its path"
+            )
         if self.dataset.startswith(PACKAGE):
             return _bundled(self.dataset)
         path = Path(os.path.expanduser(self.dataset))
@@ -77,13 +103,7 @@ class Source:
         return None
 
 
-def check(source: Source) -> None:
-    """Find out what can be known without network and without reading.
-
-    Raises:
-        EnvError: there is no such file, folder or bundled sample, or a file was given a split or a subset.
-        MissingExtraError: `datasets` is needed and not installed.
-    """
+def _check(source: Source) -> None:
     path = source.path
     if path is not None and path.is_file() and (source.subset is not None or source.split not in (None, "train")):
         raise EnvError(f"{source}: a file has neither subsets nor splits. Next: split=None, subset=None")
@@ -99,13 +119,20 @@ def read(source: Source) -> Sequence[Row]:
         MissingExtraError: `datasets` is needed and not installed.
     """
     path = source.path
-    if path is not None and _is_text(path):
+    if source.given is not None:
+        rows = source.given.rows
+    elif path is not None and _is_text(path):
         rows = _from_file(path)
     else:
         rows = cast("Sequence[Row]", _through_datasets(source, path))
     if not len(rows):
         raise EnvError(f"{source} has no rows, so there is nothing to ask. Give a data set with at least one.")
     return rows
+
+
+def streamed(source: Source) -> Any:
+    """The `datasets.IterableDataset` of a source. Raises as `read`."""
+    return _through_datasets(source, source.path)
 
 
 def stream(source: Source, shuffle_seed: int | None, epoch: int, window: int) -> Iterator[Row]:
@@ -119,7 +146,7 @@ def stream(source: Source, shuffle_seed: int | None, epoch: int, window: int) ->
 
     Raises: as `read`.
     """
-    rows = _through_datasets(source, source.path)
+    rows = streamed(source)
     if shuffle_seed is not None:
         rows = rows.shuffle(seed=shuffle_seed, buffer_size=window)
         rows.set_epoch(epoch)
@@ -230,7 +257,9 @@ def _through_datasets(source: Source, path: Path | None) -> Any:
         raise EnvError(_not_loaded(source, path, error)) from error
 
 
-def _one_split(source: Source, splits: Mapping[str, Any]) -> Any:
+def _one_split(source: Source, splits: Any) -> Any:
+    if not hasattr(splits, "keys"):  # a data set that has none
+        return splits
     names = list(splits)
     if source.split is not None:
         if source.split not in names:

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
 from gem_questions import checks
+from gem_questions._given import Data, Row
 from gem_questions._questions import Questions
-from gem_questions._rows import Row, Source, check
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What an answer is worth."""
-
-    reward: float
-    correct: bool = False
-    found: bool = True
-    """There was an answer in the text."""
-    info: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
-    """What else to say."""
-
-
-RIGHT, WRONG = Verdict(1.0, correct=True), Verdict(0.0)
+from gem_questions._rows import Source
+from gem_questions.forms import ReplyForm, checked_instruction, instructed
+from gem_questions.graders import Grader, UserGrader
+from gem_questions.verdict import Verdict
 
 
 def as_list(value: Any) -> list[Any]:
@@ -58,14 +45,22 @@ class QuestionEnv(Env):
 
     Args:
         dataset: a hub id, the path of a .jsonl, .json, .csv or .parquet file or of a data set folder, or
-            `package:<package>/<file>`; a text or a `pathlib.Path`.
+            `package:<package>/<file>`; a text or a `pathlib.Path`. Or the data itself: a list of rows, each a dict, a
+            `datasets.Dataset` or a `datasets.DatasetDict`. Processes that play get a copy of it. Records name it by the
+            number of its rows and a fingerprint of what they hold.
         split, subset: of a data set that has several; a file is the split `train`.
         question, answer: names of the columns.
         template: what is shown, with `{question}` where the question stands; `None` shows the question alone.
+        instruction: `True` says the form of the answer in `info["suffix"]`, unless the template does; `False` does
+            not; a text is shown in place of the usual one.
         format_reward: reward of a text without an answer.
         shuffle_seed: one order of the questions per seed; `None` asks in the order of the data.
         streaming: read rows as they are needed instead of downloading all of them first; shuffles through a window
             and cannot take `row`.
+        grader: a function that grades in place of the environment, or `"package.module:function"`. It names what it
+            wants of `question`, `response`, `answer`, `reference` and `row`, and returns a number (a success from 1),
+            `True` or `False`, or a `Verdict`. One that names `answer` is called where there is one (docs/tutorials/
+            own_grader.md). In other processes, it has to be importable there.
 
     Raises:
         EnvError: a value that cannot be; there is no such file, folder or bundled sample; the template does not say
@@ -86,28 +81,32 @@ class QuestionEnv(Env):
     }
     answer_form: ClassVar[str] = "a text, a number, or a list of them, none of them empty"
     """What the column of the answer holds, in words."""
+    reply_form: ReplyForm | None = None
+    """Where `grade` looks for the answer, as the question says it; read after `begin`."""
 
     def __init__(
         self,
-        dataset: str | os.PathLike[str],
+        dataset: Data,
         *,
         split: str | None = None,
         subset: str | None = None,
         question: str = "question",
         answer: str = "answer",
         template: str | None = None,
+        instruction: bool | str = True,
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
+        grader: Grader | str | None = None,
     ) -> None:
         if template is not None and "{question}" not in template:
             raise EnvError(f"the template {template!r} does not show the question: put {{question}} where it belongs")
-        source = Source(_name(dataset), split, subset, streaming)
-        check(source)
-        self.questions = Questions(source, shuffle_seed)
+        self.questions = Questions(Source.of(dataset, split, subset, streaming), shuffle_seed)
         self.columns = (question, answer)
         self.template = template
+        self.instruction = checked_instruction(instruction)
         self.no_answer = Verdict(checks.finite("format_reward", format_reward), found=False)
+        self._grader = None if grader is None else UserGrader(grader)
         self._next = 0
 
     @property
@@ -115,14 +114,32 @@ class QuestionEnv(Env):
         """The number of questions, which loads them; `None` for a stream."""
         return None if self.questions.source.streaming else len(self.questions)
 
+    @property
+    def dataset(self) -> Any:
+        """The data, in its own order: a `datasets.Dataset` from the hub or as it was given, otherwise a list of rows; a
+        `datasets.IterableDataset` of a stream. Loads it."""
+        return self.questions.data
+
     @abstractmethod
     def grade(self, action: str) -> Verdict:
         """Grade a text against `self.answer`."""
+
+    def answer_in(self, response: str) -> str | None:
+        """The part of a response that is its answer, or `None` where there is none: here the whole response."""
+        return response
 
     def accepts(self, answer: Any) -> bool:
         """Is this an answer to grade against?"""
         answers = as_list(answer)
         return bool(answers) and all(_is_plain(each) for each in answers)
+
+    def refusal(self, row: Row) -> str | None:
+        """Why a row cannot be asked whose question and answer are accepted, or `None`."""
+        return None
+
+    def doubt(self, answer: Any) -> str | None:
+        """Why no answer is likely to be right with this reference, as the rest of a sentence; `None` without doubt."""
+        return None
 
     def begin(self, row: Row) -> Info:
         """Take what else is needed from a row; the info to show with the question."""
@@ -133,22 +150,38 @@ class QuestionEnv(Env):
     ) -> ResetResult:
         """Show a question; the table above says which."""
         super().reset(seed=seed, **options)
-        sound = self.questions.checked((type(self), self.columns), self._fault)
+        sound = self.questions.checked((type(self), self.columns, self._needs_answer), self._fault)
+        if self._grader is None:
+            self.questions.look_over((type(self), self.columns), self._doubt)
         found = self._row(seed, data_index, row)
         if not sound and (fault := self._fault(found)) is not None:
             raise EnvError(f"{self.questions.source}: {fault}")
-        question, self.answer = (found[name] for name in self.columns)
-        info = self.begin(found)
+        question, self.answer = found[self.columns[0]], found.get(self.columns[1])
+        if self._grader is not None:
+            self._asked = found
+        info = instructed(self.begin(found), self.reply_form, self.instruction, self.template)
         return question if self.template is None else self.template.replace("{question}", question), info
 
     def step(self, action: str) -> StepResult:
         """Grade the answer."""
-        verdict = self.grade(action)
+        verdict = self.grade(action) if self._grader is None else self._graded(self._grader, action)
         info: Info = {"success": verdict.correct, "correct": verdict.correct}
         if not verdict.found:
             info["invalid_action"] = True
         info.update(verdict.info)
         return "", verdict.reward, True, True, info
+
+    def _graded(self, grader: UserGrader, response: str) -> Verdict:
+        answer = self.answer_in(response) if "answer" in grader.wants else None
+        if answer is None and "answer" in grader.wants:
+            return self.no_answer
+        asked = self._asked
+        known = {"question": asked[self.columns[0]], "reference": self.answer, "row": asked}
+        return grader({**known, "response": response, "answer": answer})
+
+    @property
+    def _needs_answer(self) -> bool:
+        return self._grader is None or "reference" in self._grader.wants
 
     def column(self, row: Row, name: str) -> Any:
         """The value of a column. Raises `EnvError` where there is none, with the names of those there are."""
@@ -157,15 +190,21 @@ class QuestionEnv(Env):
         return row[name]
 
     def _fault(self, row: Row) -> str | None:
-        for name in self.columns:
+        question, answer = self.columns
+        for name in self.columns if self._needs_answer else [question]:
             if name not in row:
                 return _no_column(row, name)
-        question, answer = self.columns
         if not isinstance(row[question], str):
             return f"column {question!r} must hold a text, and holds {row[question]!r:.80}"
-        if not self.accepts(row[answer]):
+        if self._grader is None and not self.accepts(row[answer]):
             return f"column {answer!r} must hold {self.answer_form}, and holds {row[answer]!r:.80}"
-        return None
+        return self.refusal(row) if self._grader is None else None
+
+    def _doubt(self, row: Row) -> str | None:
+        answer = row.get(self.columns[1])
+        if not self.accepts(answer) or (doubt := self.doubt(answer)) is None:
+            return None
+        return f"column {self.columns[1]!r} holds {answer!r:.200}, which {doubt}"
 
     def _row(self, seed: int | None, data_index: int | None, row: int | None) -> Row:
         if row is not None:
@@ -176,16 +215,6 @@ class QuestionEnv(Env):
             return self.questions.draw(self.rng)
         self._next += 1
         return self.questions.ask(self._next - 1)
-
-
-def _name(dataset: Any) -> str:
-    try:
-        name = cast("object", os.fspath(dataset))
-    except TypeError:
-        name = None
-    if not isinstance(name, str):
-        raise EnvError(f"dataset must be the name of a data set or the path of a file, and is {dataset!r:.80}")
-    return name
 
 
 def _is_plain(answer: Any) -> bool:

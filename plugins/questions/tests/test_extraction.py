@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gem_questions.extraction import last_box, last_fence, last_tag
+from gem_questions.extraction import last_tag, published_block, published_box
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,14 @@ from gem_questions.extraction import last_box, last_fence, last_tag
         ("\\boxed{\\boxed{1}}", "1"),
         ("\\boxed{1} \\boxed{2", None),
         ("\\boxed{1} \\boxed 2", None),
+        ("\\boxed{\\{1}", None),
         ("\\boxed {1}", None),
         ("boxed{1}", None),
         ("", None),
     ],
 )
-def test_the_last_box_counts(text: str, answer: str | None) -> None:
-    assert last_box(text) == answer
+def test_the_published_box(text: str, answer: str | None) -> None:
+    assert published_box(text) == answer
 
 
 @pytest.mark.parametrize(
@@ -60,11 +61,11 @@ def test_the_last_tags_count(text: str, answer: str | None) -> None:
         ("", None),
     ],
 )
-def test_the_last_block_counts(text: str, answer: str | None) -> None:
-    assert last_fence(text) == answer
+def test_the_published_block(text: str, answer: str | None) -> None:
+    assert published_block(text) == answer
 
 
-@pytest.mark.parametrize("find", [last_box, last_tag, last_fence])
+@pytest.mark.parametrize("find", [published_box, last_tag, published_block])
 @pytest.mark.parametrize(
     "piece", ["<answer>", "</answer>", "\\boxed{", "\\boxed{}", "{", "}", "```", "```python", "```\n", "`", "x", "\\"]
 )

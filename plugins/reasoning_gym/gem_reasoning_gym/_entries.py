@@ -20,8 +20,12 @@ from gem_reasoning_gym._ordered import ORDERED
 
 BLOCK = 500
 """Entries of a data set that makes all of them at once; reasoning-gym's own default."""
-HIGHEST = 2**31
-"""Numbers and seeds are below; numpy's generators, which some data sets seed with their sum, take 32 bits."""
+HIGHEST = 2**64
+"""Numbers and seeds are below: clocks are common seeds."""
+_DRAWN = 2**31
+"""Numbers of entries that are drawn are below, of a data set that never ends."""
+_NARROW = {"pool_matrix": 2**32}
+"""Data sets that seed numpy's generator with the sum of seed and number, and what has to be above the sum."""
 Entry: TypeAlias = dict[str, Any]
 """`question`, `answer` (`None` where many are right) and what the data set's scoring needs."""
 
@@ -94,9 +98,9 @@ def entry(definition: Definition, data_seed: int, number: int) -> Entry:
 
 def drawn(definition: Definition, data_seed: int, rng: random.Random) -> Entry:
     """An entry drawn from all, or from the first block of a data set that makes all of them at once."""
-    number = rng.randrange(HIGHEST)
-    with _one_at_a_time, _randomness(data_seed + number):
-        block = _block(definition, data_seed)
+    seed, number = _fitting(definition, data_seed, rng.randrange(_DRAWN))
+    with _one_at_a_time, _randomness(seed + number):
+        block = _block(definition, seed)
         try:
             return block[number]
         except IndexError:
@@ -105,12 +109,19 @@ def drawn(definition: Definition, data_seed: int, rng: random.Random) -> Entry:
 
 @functools.lru_cache(maxsize=256)  # a group of episodes plays one entry, and some take seconds to make
 def _kept_entry(definition: Definition, data_seed: int, number: int) -> Entry:
-    with _randomness(data_seed + number):
+    seed, number = _fitting(definition, data_seed, number)
+    with _randomness(seed + number):
         try:
-            return _block(definition, data_seed)[number]
+            return _block(definition, seed)[number]
         except IndexError:  # it makes all of them at once
             block, row = divmod(number, BLOCK)
-            return _block(definition, data_seed + block * BLOCK)[row]
+            return _block(definition, seed + block * BLOCK)[row]
+
+
+def _fitting(definition: Definition, seed: int, number: int) -> tuple[int, int]:
+    """A seed and a number that the data set takes. Where it takes theirs, they are it."""
+    above = _NARROW.get(definition.name)
+    return (seed, number) if above is None or seed + number < above else ((seed + number) % above, 0)
 
 
 @functools.lru_cache(maxsize=32)

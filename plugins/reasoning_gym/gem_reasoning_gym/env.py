@@ -7,14 +7,20 @@ from typing import Any, ClassVar
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
+from gem_core.responses import last_box
 from gem_grading import grade
-from gem_questions import last_box
+from gem_questions import BOX, ReplyForm, published_box
+from gem_questions.forms import checked_instruction, instructed
 from gem_reasoning_gym._entries import HIGHEST, Definition, Entry, drawn, entry
 from gem_reasoning_gym.scoring import compared, compares, function_name
 
 MAX_ANSWER_LENGTH = 32_768
 """Characters of an answer; those of reasoning-gym's own answers stay below 5,000."""
 _RIGHT = 1.0 - 1e-9
+_FORM = ReplyForm(
+    BOX.mark,
+    f"{BOX.text} What the question says about the form of the answer is meant for the content of the box.",
+)
 
 
 class ReasoningGym(Env):
@@ -68,7 +74,10 @@ class ReasoningGym(Env):
         dataset: its name in reasoning-gym.
         data_seed: the data set's own seed; another one gives other entries.
         size: number of entries, to ask the same ones again and again; `None` never ends.
-        published: pay what reasoning-gym does, also where an answer that solves nothing earns it.
+        published: pay what reasoning-gym does, also where an answer that solves nothing earns it, and nothing for a
+            right answer with white space around it.
+        instruction: `True` says in `info["suffix"]` that the answer has to stand in a box; `False` does not; a text is
+            shown in place of the usual one.
         settings: fields of the data set's configuration, for example its difficulty.
 
     Raises:
@@ -80,16 +89,26 @@ class ReasoningGym(Env):
     instead_of: ClassVar[Mapping[str, str]] = {**Env.instead_of, "idx": "Use reset(row=...)"}
 
     def __init__(
-        self, dataset: str, *, data_seed: int = 42, size: int | None = None, published: bool = False, **settings: Any
+        self,
+        dataset: str,
+        *,
+        data_seed: int = 42,
+        size: int | None = None,
+        published: bool = False,
+        instruction: bool | str = True,
+        **settings: Any,
     ) -> None:
-        if not 0 <= data_seed < HIGHEST:
-            raise EnvError(f"data_seed must be from 0 to {HIGHEST - 1}, not {data_seed!r}")
+        if type(data_seed) is not int or not 0 <= data_seed < HIGHEST:
+            raise EnvError(f"data_seed must be a whole number from 0 to {HIGHEST - 1}, not {data_seed!r}")
         if size is not None and not (type(size) is int and 1 <= size <= HIGHEST):
             raise EnvError(f"size must be a number of entries from 1 to {HIGHEST}, or None, not {size!r}")
         self._size = size
+        self._instruction = checked_instruction(instruction)
         self._definition = Definition.of(dataset, settings)
+        self._published = published
         self._compares = compares(self._definition, published)
         self._grader = function_name(self._definition, published)
+        self._box = published_box if published else last_box
         self._data_seed = data_seed
         self._next = 0
         self._entry: Entry = {"question": "", "answer": None}
@@ -115,14 +134,14 @@ class ReasoningGym(Env):
         else:
             self._entry = self._asked(self._next if data_index is None else data_index)
             self._next += data_index is None
-        return self._entry["question"], {}
+        return self._entry["question"], instructed({}, _FORM, self._instruction)
 
     def step(self, action: str) -> StepResult:
         """Grade the answer."""
-        answer = last_box(action)
+        answer = self._box(action)
         if answer is None:
             return "", 0.0, True, True, {"success": False, "score": 0.0, "invalid_action": True}
-        value, error = self._score(answer)
+        value, error = self._score(answer if self._published else answer.strip())
         info: Info = {"success": value >= _RIGHT, "score": value}
         if error is not None:
             info["grading_error"] = error
@@ -131,7 +150,7 @@ class ReasoningGym(Env):
     def sample_random_action(self) -> str:
         """A number in a box, or, half of the time where the data set tells one, the right answer."""
         answer, number = self._entry["answer"], self.rng.randint(0, 99)
-        told = isinstance(answer, str) and last_box(_boxed(answer)) == answer
+        told = isinstance(answer, str) and self._box(_boxed(answer)) == answer
         return _boxed(answer if told and self.rng.random() < 0.5 else number)
 
     def render(self) -> str:

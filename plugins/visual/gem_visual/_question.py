@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from typing import Any, NamedTuple
 
@@ -10,10 +9,10 @@ from PIL import Image
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.image import IMAGES, PngImage
+from gem_core.responses import last_box
 
 NO_ANSWER_REWARD = -0.1
 """Reward of an action without a box."""
-_BOX = re.compile(r"\\boxed\{([^{}]*)\}")
 
 
 class Posed(NamedTuple):
@@ -56,10 +55,10 @@ class Question(Env):
 
     def step(self, action: str) -> StepResult:
         """Grade an answer."""
-        given = boxes(action)
-        success = bool(given) and given[-1] == self.answer
+        given = last_box(action)
+        success = given is not None and given.lower() == self.answer
         info: Info = {"success": success}
-        if not given:
+        if given is None:
             info["invalid_action"] = True
             return f"There is no box. It was {self.answer}.\n", NO_ANSWER_REWARD, True, False, info
         verdict = "Right" if success else "Wrong"
@@ -81,8 +80,3 @@ class Question(Env):
 def boxed(content: object) -> str:
     """`\\boxed{content}`."""
     return f"\\boxed{{{content}}}"
-
-
-def boxes(text: str) -> list[str]:
-    """The contents of all boxes in a text."""
-    return [found.strip().lower() for found in _BOX.findall(text)]

@@ -9,7 +9,8 @@ from typing import Any
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
 from gem_core.image import IMAGES, PngImage
-from gem_visual._question import NO_ANSWER_REWARD, boxed, boxes
+from gem_core.responses import last_box
+from gem_visual._question import NO_ANSWER_REWARD, boxed
 from gem_visual._shapes import COLORS, UNIT, blank
 
 _BLOCK = 8
@@ -68,11 +69,11 @@ class Maze(Env):
     def step(self, action: str) -> StepResult:
         """Walk to the next cell."""
         self.turn += 1
-        given = boxes(action)
-        if not given or given[-1] not in _MOVES:
+        given = (last_box(action) or "").lower()
+        if given not in _MOVES:
             info: Info = {**self._seen(), "success": False, "invalid_action": True}
             return "There is no box with a direction.\n", NO_ANSWER_REWARD, True, False, info
-        there = _beside(self.place, given[-1])
+        there = _beside(self.place, given)
         free = (self.place, there) in self.open
         if free:
             self.place = there
@@ -80,7 +81,7 @@ class Maze(Env):
         info = {**self._seen(), "success": success}
         if not free:
             info["invalid_action"] = True
-        text = "You are there.\n" if success else f"You went {given[-1]}.\n" if free else "There is a wall.\n"
+        text = "You are there.\n" if success else f"You went {given}.\n" if free else "There is a wall.\n"
         return text, float(success), success, not success and self.turn >= self.max_turns, info
 
     def sample_random_action(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
+from gem_core.responses import boxes
 from gem_webshop._generation import generated_shop
 from gem_webshop._goods import Goal, Shop
 from gem_webshop._loading import load_shop
@@ -16,7 +17,7 @@ from gem_webshop._pages import DETAILS, Form, Part, Visit, labels, parts, writte
 from gem_webshop._reward import purchase_reward
 
 INVALID_REWARD = -0.1
-_ACTION = re.compile(r"\\boxed\{\s{0,9}(search|click)\[([^\n]{0,300}?)\]\s{0,9}\}", re.IGNORECASE)
+_ACTION = re.compile(r"(search|click)\[([^\n]{0,300})\]", re.IGNORECASE)
 _RULES = (
     "You are shopping on a web site. Find a product that fits the instruction, choose its options, and buy it. "
     "Each action stands in a box: \\boxed{search[words]} on the search page, and \\boxed{click[label]} for a button of "
@@ -117,7 +118,7 @@ class WebShop(Env):
         """Search, or click a button."""
         self._turn += 1
         last = self._turn >= self._max_turns
-        found = [*_ACTION.finditer(action)]
+        found = [each for content in boxes(action) if (each := _ACTION.fullmatch(content))]
         verb, words = (found[-1][1].lower(), found[-1][2].strip().lower()) if found else ("", "")
         if verb == "click" and words == "buy now" and self._visit.page == "item":
             return self._buy(last)

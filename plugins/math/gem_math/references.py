@@ -1,0 +1,60 @@
+"""The answer in what a data set has as one: in a box, after the `####` of GSM8K, or all of it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+
+from gem_core.errors import MissingExtraError
+from gem_core.installation import install_line
+from gem_core.responses import last_box
+
+_MARKED = re.compile(r"(?:^|\n)[ \t]*####(?!#)[ \t]*(\S[^\n]*?)\s*\Z")
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
+_FEW_WORDS, _MANY_WORDS = 4, 7
+"""Fewer words may be a name or a unit; more than many are no answer, even where all of them can be read."""
+
+
+def answer_of(reference: str) -> str:
+    """The answer in a reference: the content of its last box, what follows `####` in its last line, or all of it.
+
+    Example:
+        >>> from gem_math.references import answer_of
+        >>> answer_of("Ann has 3 * 6 = 18 eggs left.\\n#### 18"), answer_of("so $x = \\\\boxed{4}$."), answer_of("7")
+        ('18', '4', '7')
+    """
+    inside = last_box(reference)
+    if inside is not None:
+        return inside
+    marked = _MARKED.search(reference)
+    return marked[1] if marked else reference
+
+
+@functools.lru_cache(maxsize=4096)  # the reference of a group is asked for again and again
+def is_read(answer: str) -> bool:
+    """Does the grammar read this? What it does not read is right only where both are written alike."""
+    from gem_math._answers import Listing, Words, read  # needs mpmath, which may not be installed
+    from gem_math._tokens import Unread
+
+    try:
+        readings = read(answer)
+    except Unread:
+        return False
+    parts = [part for each in readings for part in (each.parts if isinstance(each, Listing) else [each])]
+    words = len(_WORD.findall(answer))
+    return not all(isinstance(part, Words) for part in parts) or words <= max(_MANY_WORDS, 2 * len(parts))
+
+
+def is_prose(reference: str) -> bool:
+    """Is the answer of this reference sentences, so that no answer can mean the same?"""
+    answer = answer_of(reference)
+    return len(_WORD.findall(answer)) >= _FEW_WORDS and not is_read(answer)
+
+
+def need(module: str) -> None:
+    """Raises `MissingExtraError` where a module that grades is not installed."""
+    if importlib.util.find_spec(module) is None:
+        raise MissingExtraError(
+            f"grading mathematics needs the module {module!r}, which is not installed. Next: {install_line('math')}"
+        )
