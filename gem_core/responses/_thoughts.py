@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from gem_core.responses._json import Text, json_end
@@ -66,8 +66,11 @@ class ReadResponse(NamedTuple):
 
 def read_response(text: str) -> ReadResponse:
     """Split a response into its thought and its speech, in time linear in its length."""
-    if not ("<" in text or "[" in text or "◁" in text) or not any(hint in text for hint in _HINTS):
-        return ReadResponse("", text)
+    return _read(text) if _has_hint(text) else ReadResponse("", text)
+
+
+@lru_cache(maxsize=16)  # one response is read by its rollout and by its environment
+def _read(text: str) -> ReadResponse:
     thought = ""
     while True:  # twice, but for texts that mix the marks of families
         read = _of_marks(text)
@@ -81,7 +84,11 @@ def read_response(text: str) -> ReadResponse:
 
 def speech_of(text: str) -> str:
     """What a response says, without what was only thought. The speech of a speech is the same."""
-    return read_response(text).speech
+    return _read(text).speech if _has_hint(text) else text
+
+
+def _has_hint(text: str) -> bool:
+    return ("<" in text or "[" in text or "◁" in text) and any(map(text.__contains__, _HINTS))
 
 
 def _of_marks(text: str) -> ReadResponse:

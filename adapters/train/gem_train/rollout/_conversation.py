@@ -87,6 +87,8 @@ class Conversation:
         self.sequences: list[TokenSequence] = []
         self.response: Span | None = None
         """Where the newest response is."""
+        self.opening = spoken_responses(template).opening
+        """The mark with which the prompt itself opens the thought of the response; empty where it does not."""
         self._bare = self._template = template
         self._before = _Before(0, 0, 0, template)
         self._withdrawn: tuple[_Exchange, ChatTemplate] | None = None
@@ -98,11 +100,6 @@ class Conversation:
     def prompt_length(self) -> int:
         """Number of tokens of the prompt for the next response."""
         return len(self.sequences[-1].ids)
-
-    @property
-    def opening(self) -> str:
-        """The mark with which the prompt itself opens the thought of the response; empty where it does not."""
-        return spoken_responses(self._template).opening
 
     def prompt(self) -> TokenIds:
         """Token ids of the prompt for the next response, as a copy; an `ImagePrompt` if it shows images."""
@@ -133,6 +130,7 @@ class Conversation:
         template = self._template
         if "tools" in info:
             template = self._bare.with_tools(info["tools"]) if info["tools"] else self._bare
+            self.opening = spoken_responses(template).opening
         continues = template is self._template and 0 < len(self._exchanges) != self._exchanges.maxlen
         self._template = template
         role = template.tool_role if info.get("use_tool") else "user"
