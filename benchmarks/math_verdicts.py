@@ -1,10 +1,10 @@
 """How often our verdict on mathematics is wrong, on answers made by rule, and what it takes.
 
-    python benchmarks/math_verdicts.py [--before 97346d4] [--each 8] [--show]
+    python benchmarks/math_verdicts.py [--before 97346d4] [--each 8] [--seed 0] [--show]
 
-The answers are those of tests/support/gem_support/math_kinds.py: right spellings of a value, and spellings of values that
-are certified to be others. `--before` also judges them by the verdict of a git revision, and takes the time of both in
-turn, answer by answer. The answers and verdicts are the same in each run; times are not.
+The answers are those of tests/support/gem_support/math_kinds.py: right spellings of a value, and spellings of values
+that are certified to be others. `--before` also judges them by the verdict of a git revision, and takes the time of
+both in turn, answer by answer. The answers and verdicts are the same in each run; times are not.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--before", help="a git revision to compare with")
     arguments.add_argument("--each", type=int, default=8, help="questions of each kind")
+    arguments.add_argument("--seed", type=int, default=0, help="of what is drawn")
     arguments.add_argument("--show", action="store_true", help="print each wrong verdict")
     options = arguments.parse_args()
-    cases = [*right(options.each)], [*wrong(options.each)]
+    cases = [*right(options.each, options.seed)], [*wrong(options.each, options.seed)]
     print(f"{len({case.kind for case in cases[0]})} kinds: {len(cases[0])} right answers, {len(cases[1])} wrong ones")
     verdicts = {"now": _verdict("gem_math")}
     with tempfile.TemporaryDirectory() as folder:
@@ -68,13 +69,14 @@ def _verdict(package: str) -> Verdict:
 def _copy(revision: str, folder: Path) -> None:
     """The package as it was, under another name."""
     command = ["git", "-C", str(HERE.parent), "archive", revision, "plugins/math/gem_math"]
-    archive = tarfile.open(fileobj=io.BytesIO(subprocess.run(command, check=True, capture_output=True).stdout))
+    packed = subprocess.run(command, check=True, capture_output=True).stdout
     package = folder / "gem_math_before"
     package.mkdir()
-    for member in archive:
-        if member.isfile() and member.name.endswith(".py") and (file := archive.extractfile(member)) is not None:
-            text = re.sub(r"\bgem_math\b", "gem_math_before", file.read().decode())
-            (package / Path(member.name).name).write_text(text)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        for member in archive:
+            if member.name.endswith(".py") and (file := archive.extractfile(member)) is not None:
+                text = re.sub(r"\bgem_math\b", "gem_math_before", file.read().decode())
+                (package / Path(member.name).name).write_text(text)
 
 
 def _report(name: str, verdict: Verdict, given: Sequence[Case], mutants: Sequence[Case], *, show: bool) -> None:
@@ -85,15 +87,14 @@ def _report(name: str, verdict: Verdict, given: Sequence[Case], mutants: Sequenc
     )
     for word, cases in (("refused", refused), ("paid", paid)):
         if cases:
-            print(
-                f"  {word}: {', '.join(f'{kind} {count}' for kind, count in Counter(c.kind for c in cases).most_common())}"
-            )
+            kinds = Counter(case.kind for case in cases).most_common()
+            print(f"  {word}: {', '.join(f'{kind} {count}' for kind, count in kinds)}")
         for case in cases if show else ():
             print(f"    {case.answer!r} for {case.reference!r}: {case.question}")
 
 
 def _times(verdicts: dict[str, Verdict], cases: Sequence[Case]) -> list[str]:
-    """Microseconds of a verdict: the best of several rounds for each answer, each of them on an answer not seen before."""
+    """Microseconds of a verdict on an answer that was not seen before: for each answer the best of several rounds."""
     best: dict[str, list[float]] = {name: [] for name in verdicts}
     for case in cases:
         taken: dict[str, list[float]] = {name: [] for name in verdicts}
