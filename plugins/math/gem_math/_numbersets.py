@@ -43,10 +43,10 @@ def equal(one: Answer, other: Answer) -> bool:
     """Are two sets of numbers equal? A name that is given twice has to be the same."""
     names = {name for name in map(_name, (one, other)) if name}
     try:
-        sets = _intervals(one), _intervals(other)
-        if len(names) > 1 or sets[0] is None or sets[1] is None:
+        wanted = _intervals(other)
+        if len(names) > 1 or wanted is None or (given := _intervals(one)) is None:
             return False
-        first, second = map(_merged, (sets[0], sets[1]))
+        first, second = map(_merged, (given, wanted))
         return len(first) == len(second) and all(map(_same, first, second))
     except Unread:
         return False

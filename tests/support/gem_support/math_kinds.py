@@ -963,7 +963,7 @@ def huge_power(dice: Dice) -> Item:
 
     def spell(value: tuple[int, int, int]) -> list[str]:
         a, b, c = value
-        spellings = r"<a>^{<b>}<c> ;; <a>\cdot <a>^{<e>}<c> ;; (<a>^{<b>})<c>" + r" ;; <c>+<a>^{<b>}" * bool(c)
+        spellings = r"<a>^{<b>}<c> ;; (<a>^{<b>})<c>" + r" ;; <c>+<a>^{<b>} ;; <a>\cdot <a>^{<e>}<c>" * bool(c)
         return fill(
             spellings + " ;; <s>^{<h>}<c>" * (not b % 2), a=a, b=b, e=b - 1, s=a * a, h=b // 2, c=signed(c) if c else ""
         )
