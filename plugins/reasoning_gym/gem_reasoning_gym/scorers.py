@@ -17,6 +17,7 @@ import numpy as np
 from gem_reasoning_gym import _grammar as grammar
 from gem_reasoning_gym._algebra import is_antiderivative, is_polynomial
 from gem_reasoning_gym._entries import Entry
+from gem_reasoning_gym._golds import pressed
 
 Scorer: TypeAlias = Callable[[Any, str, Entry], float]
 
@@ -183,6 +184,16 @@ def propositional_logic(dataset: Any, answer: str, entry: Entry) -> float:
     return float(worlds_of([answer]) in {each for each in follow if not any(other < each for other in follow)})
 
 
+def quantum_lock(dataset: Any, answer: str, entry: Entry) -> float:
+    """The fewest buttons that reach the target, if every press toggles the light; half for more of them."""
+    names = re.findall("[A-Z]", answer.upper())
+    try:
+        reached = pressed(entry, names) == entry["metadata"]["target_value"]
+    except KeyError:
+        return 0.0
+    return (1.0 if len(names) <= len(entry["answer"].split(" \u2192 ")) else 0.5) if reached else 0.0
+
+
 def sokoban(dataset: Any, answer: str, entry: Entry) -> float:
     """Moves of which each can be made, and after the last one the puzzle is solved.
 
@@ -250,6 +261,7 @@ RIGHT: Mapping[str, Scorer] = {
     "prime_factorization": above(0.5),
     "propositional_logic": propositional_logic,
     "puzzle24": puzzle24,
+    "quantum_lock": quantum_lock,
     "rearc": above(0.05),
     "rectangle_count": above(0.8),
     "sentence_reordering": above(0.5),
