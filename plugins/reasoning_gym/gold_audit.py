@@ -13,11 +13,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from gold_solvers import SOLVERS, UNCHECKED
-
 from gem_reasoning_gym._entries import Definition, entry
 from gem_reasoning_gym._golds import CORRECTED, corrected
 from gem_reasoning_gym._names import names
+from gold_solvers import SOLVERS, UNCHECKED
 
 PAGE = Path(__file__).parents[2] / "docs" / "rg_answers.md"
 ENTRIES = 100
@@ -26,7 +25,7 @@ WORKERS = 2
 
 
 class Audit(NamedTuple):
-    """What a solver says of a data set's answers."""
+    """What a solver says of the answers of a data set."""
 
     name: str
     theirs: int
@@ -61,9 +60,9 @@ def page(audits: list[Audit]) -> str:
         "",
         "<!-- Written by plugins/reasoning_gym/gold_audit.py. -->",
         "",
-        f"Are the answers of `rg:` right? Solvers of our own read the first {ENTRIES} questions of each data set, and",
-        f"compute the answer, or check it against the rules where several are right: {len(audits)} of {len(names())} data",
-        "sets. Where reasoning-gym has wrong answers, `rg:<name>` has others, by what the question says, and",
+        f"Are the answers of `rg:` right? Solvers of our own read the first {ENTRIES} questions of {len(audits)} of",
+        f"the {len(names())} data sets. They compute the answer, or check it against the rules where several are",
+        "right. Where reasoning-gym has wrong answers, `rg:<name>` has others, by what the question says, and",
         "`rg:<name>-v0` keeps them.",
         "",
         f"| data set | checked by | right in reasoning-gym, of {ENTRIES} | right in `rg:` |",

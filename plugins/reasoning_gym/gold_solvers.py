@@ -16,7 +16,6 @@ import operator
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -99,15 +98,19 @@ def shown(rows: Iterable[Iterable[Any]]) -> str:
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.USub: operator.neg, ast.UAdd: operator.pos,
-    ast.Div: lambda one, other: one / (other if isinstance(one, complex) else _exact(other)), ast.BitXor: operator.xor, ast.BitAnd: operator.and_,
+    ast.Div: lambda one, other: one / _exact(other), ast.BitXor: operator.xor, ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
 }  # fmt: skip
 
+
 def _exact(number: Any) -> Any:
-    return Fraction(number) if isinstance(number, int) else number
+    return Fraction(number) if type(number) is int else number
 
 
-_FUNCTIONS = {name: getattr(cmath, name) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "sqrt", "log")}
+_FUNCTIONS = {
+    name: getattr(cmath, name)
+    for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "sqrt", "log")
+}
 
 
 def value(text: str, **names: Any) -> Any:
@@ -155,7 +158,7 @@ def beside(rows: Grid, row: int, column: int) -> Iterator[tuple[int, int]]:
 @solver("computed with whole numbers")
 def basic_arithmetic(entry: Entry) -> bool:
     expression = max(re.findall(r"[-+*/()\d\s.]*\d[-+*/()\d\s.]*", entry["question"]), key=len).strip(" .\n")
-    return value(expression) == Fraction(entry["answer"])
+    return abs(value(expression) - Fraction(entry["answer"])) <= Fraction(1, 10_000)
 
 
 def _sum(entry: Entry) -> bool:
@@ -306,7 +309,9 @@ def advanced_geometry(entry: Entry) -> bool:
         sides = [math.dist(*pair) for pair in (((ax, ay), (bx, by)), ((bx, by), (cx, cy)), ((cx, cy), (ax, ay)))]
         area = abs((bx - ax) * (cy - ay) - (by - ay) * (cx - ax)) / 2
         wanted = [float(area) / (sum(sides) / 2)]
-    return len(given) == len(wanted) and all(abs(one - other) <= 0.0051 for one, other in zip(given, wanted, strict=True))
+    return len(given) == len(wanted) and all(
+        abs(one - other) <= 0.0051 for one, other in zip(given, wanted, strict=True)
+    )
 
 
 @solver("put into the equation")
@@ -326,7 +331,9 @@ def polynomial_equations(entry: Entry) -> bool:
     values = [value(expression, **{name: place}) for place in places]
     coefficients = np.polyfit(list(places), [float(one) for one in values], 4)
     coefficients[np.abs(coefficients) < 1e-6] = 0
-    roots = sorted({round(float(one.real), 3) for one in np.roots(np.trim_zeros(coefficients, "f")) if abs(one.imag) < 1e-4})
+    roots = sorted(
+        {round(float(one.real), 3) for one in np.roots(np.trim_zeros(coefficients, "f")) if abs(one.imag) < 1e-4}
+    )
     given = sorted({round(float(one), 3) for one in entry["answer"].split(",") if one.strip()})
     return len(roots) == len(given) and all(abs(one - other) < 0.01 for one, other in zip(roots, given, strict=True))
 
@@ -445,17 +452,15 @@ def number_filtering(entry: Entry) -> bool:
         r"(Keep|Remove) all numbers (larger|smaller) than (\S+) in this list: (\[.*\])", entry["question"]
     )
     compare = operator.gt if side == "larger" else operator.lt
-    kept = [
-        one
-        for one in ast.literal_eval(numbers)
-        if compare(Fraction(one), Fraction(limit)) == (action == "Keep")
-    ]
+    kept = [one for one in ast.literal_eval(numbers) if compare(Fraction(one), Fraction(limit)) == (action == "Keep")]
     return ast.literal_eval(entry["answer"]) == kept
 
 
 @solver("compared as fractions")
 def number_format(entry: Entry) -> bool:
-    which, numbers = found(r"the (largest|smallest) number of the following candidates: (.*)", entry["question"].strip())
+    which, numbers = found(
+        r"the (largest|smallest) number of the following candidates: (.*)", entry["question"].strip()
+    )
     read = [Fraction(one.replace(",", "")) for one in numbers.split()]
     wanted = max(read) if which == "largest" else min(read)
     return abs(Fraction(entry["answer"]) - wanted) <= abs(wanted) / 10**12
@@ -589,7 +594,9 @@ def _until_it_repeats(state: tuple[int, ...], rules: list[tuple[dict[int, int], 
 
 @solver("the rules applied one by one")
 def string_splitting(entry: Entry) -> bool:
-    a, b, c = (int(one) for one in found(r"have (\d+) machine A, (\d+) machine B, and (\d+) machine C", entry["question"]))
+    a, b, c = (
+        int(one) for one in found(r"have (\d+) machine A, (\d+) machine B, and (\d+) machine C", entry["question"])
+    )
     rules = [({0: 1}, {3: 2, 4: 1}), ({1: 2}, {3: 1}), ({2: 2}, {4: 1}), ({1: 1, 2: 1}, {0: 1}), ({3: 1, 4: 1}, {5: 1})]
     return entry["answer"] == _until_it_repeats((a, b, c, 0, 0, 0), rules)
 
@@ -657,7 +664,11 @@ def mahjong_puzzle(entry: Entry) -> bool:
 @solver("the times subtracted")
 def time_intervals(entry: Entry) -> bool:
     text = entry["question"]
-    day = r"(?:\d{4}-\d\d-\d\d(?: \(\w+\))?|(?:\w+, )?\w+ \d\d, \d{4}|\d\d/\d\d/\d{4}|\w{3} \w{3} \d\d \d{4}|\d\d \w+ \d{4})"
+    days = (
+        r"\d{4}-\d\d-\d\d(?: \(\w+\))?", r"(?:\w+, )?\w+ \d\d, \d{4}", r"\d\d/\d\d/\d{4}",
+        r"\w{3} \w{3} \d\d \d{4}", r"\d\d \w+ \d{4}",
+    )  # fmt: skip
+    day = f"(?:{'|'.join(days)})"
     clock = r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: [+-]\d{4})?"
     start, end = (_moment(one) for one in re.findall(rf"{day}(?:,? (?:at )?{clock})?|{clock}", text)[:2])
     between = end - start
@@ -698,7 +709,10 @@ def _moment(text: str) -> dates.datetime:
 def binary_matrix(entry: Entry) -> bool:
     rows = grid(entry["question"])
     zeros = [(r, c) for r, row in enumerate(rows) for c, cell in enumerate(row) if cell == 0]
-    near = [[min(abs(r - x) + abs(c - y) for x, y in zeros) if zeros else -1 for c in range(len(rows))] for r in range(len(rows))]
+    near = [
+        [min(abs(r - x) + abs(c - y) for x, y in zeros) if zeros else -1 for c in range(len(rows))]
+        for r in range(len(rows))
+    ]
     return entry["answer"] == shown(near)
 
 
@@ -791,7 +805,9 @@ def game_of_life_halting(entry: Entry) -> bool:
 @solver("all ways by their length")
 def maze(entry: Entry) -> bool:
     text = entry["question"]
-    start, goal, wall = (found(pattern, text)[0] for pattern in (r"'(.)' \(start\)", r"'(.)' \(goal\)", r"'(.)' = Wall"))
+    start, goal, wall = (
+        found(pattern, text)[0] for pattern in (r"'(.)' \(start\)", r"'(.)' \(goal\)", r"'(.)' = Wall")
+    )
     rows = [[*line] for line in found(r"```\n(.*?)\n```\n", text)[0].split("\n")]
     at = {cell: (r, c) for r, row in enumerate(rows) for c, cell in enumerate(row) if cell in (start, goal)}
     far = steps(at[start], lambda here: [(x, y) for x, y in beside(rows, *here) if rows[x][y] != wall])
@@ -819,10 +835,12 @@ def n_queens(entry: Entry) -> bool:
     rows = [line.split() for line in entry["answer"].split("\n")]
     given = [line.split() for line in entry["question"].split("\n") if re.fullmatch(r"[_Q]( [_Q])+ ?", line)]
     queens = [(r, c) for r, row in enumerate(rows) for c, cell in enumerate(row) if cell == "Q"]
-    apart = all(
-        a != x and b != y and abs(a - x) != abs(b - y) for (a, b), (x, y) in itertools.combinations(queens, 2)
+    apart = all(a != x and b != y and abs(a - x) != abs(b - y) for (a, b), (x, y) in itertools.combinations(queens, 2))
+    kept = all(
+        one == other or one == "_"
+        for row, told in zip(rows, given, strict=True)
+        for other, one in zip(row, told, strict=True)
     )
-    kept = all(one == other or one == "_" for row, told in zip(rows, given, strict=True) for other, one in zip(row, told, strict=True))
     return apart and kept and len(queens) == len(rows)
 
 
@@ -833,7 +851,11 @@ def _fills(rows: list[list[int]], box: int) -> Iterator[list[list[int]]]:
     for r, c in itertools.product(range(size), repeat=2):
         if rows[r][c] == 0:
             near = {*rows[r], *(row[c] for row in rows)}
-            near |= {rows[x][y] for x in range(r // box * box, r // box * box + box) for y in range(c // box * box, c // box * box + box)}
+            near |= {
+                rows[x][y]
+                for x in range(r // box * box, r // box * box + box)
+                for y in range(c // box * box, c // box * box + box)
+            }
             free = [digit for digit in range(1, size + 1) if digit not in near]
             if best is None or len(free) < len(best[2]):
                 best = (r, c, free)
@@ -861,12 +883,18 @@ for _name in ("sudoku", "mini_sudoku"):
 @solver("rows, columns, and every sign of the answer")
 def futoshiki(entry: Entry) -> bool:
     lines = entry["answer"].split("\n")
-    told = [line for line in entry["question"].split("\n") if re.fullmatch(r"[\s_\d<>\u2227\u2228]+", line) and len(line) == len(lines[0])]
+    told = [
+        line
+        for line in entry["question"].split("\n")
+        if re.fullmatch(r"[\s_\d<>\u2227\u2228]+", line) and len(line) == len(lines[0])
+    ]
     cells = [[int(one) for one in re.findall(r"\d", line)] for line in lines[::2]]
     size = len(cells)
     latin = all(sorted(one) == [*range(1, size + 1)] for one in (*cells, *zip(*cells, strict=True)))
     kept = all(
-        a == b or (a == "_" and b.isdigit()) for line, other in zip(told, lines, strict=True) for a, b in zip(line, other, strict=True)
+        a == b or (a == "_" and b.isdigit())
+        for line, other in zip(told, lines, strict=True)
+        for a, b in zip(line, other, strict=True)
     )
     fits = True
     for number, line in enumerate(lines):
@@ -882,7 +910,9 @@ def futoshiki(entry: Entry) -> bool:
 
 @solver("the sums of rows and columns")
 def kakurasu(entry: Entry) -> bool:
-    across, down = (ints(one) for one in found(r"ow sums:?(?: are)? (\[.*?\]).*?olumn sums:?(?: are)? (\[.*?\])", entry["question"]))
+    across, down = (
+        ints(one) for one in found(r"ow sums:?(?: are)? (\[.*?\]).*?olumn sums:?(?: are)? (\[.*?\])", entry["question"])
+    )
     rows = grid(entry["answer"])
     return [sum((n + 1) * one for n, one in enumerate(row)) for row in rows] == across and [
         sum((n + 1) * one for n, one in enumerate(column)) for column in zip(*rows, strict=True)
@@ -891,9 +921,17 @@ def kakurasu(entry: Entry) -> bool:
 
 @solver("the sums of rows and columns, and the numbers that were added")
 def survo(entry: Entry) -> bool:
-    told, rows = [ints(line) for line in re.findall(r"^[\d ]+$", entry["question"], re.MULTILINE)], grid(entry["answer"])
+    told, rows = (
+        [ints(line) for line in re.findall(r"^[\d ]+$", entry["question"], re.MULTILINE)],
+        grid(entry["answer"]),
+    )
     numbers = found(r"(\[[\d, ]+\])", entry["question"])[0]
-    added = [a for one, other in zip(told, rows, strict=True) for b, a in zip(one, other, strict=True) if b == 0 != a or b == 0]
+    added = [
+        a
+        for one, other in zip(told, rows, strict=True)
+        for b, a in zip(one, other, strict=True)
+        if b == 0 != a or b == 0
+    ]
     kept = all(b in (0, a) for one, other in zip(told, rows, strict=True) for b, a in zip(one, other, strict=True))
     sums = all(sum(line[:-1]) == line[-1] for line in (*rows, *zip(*rows, strict=True)))
     return kept and sums and sorted(added) == sorted(ints(numbers))
@@ -912,7 +950,9 @@ def modulo_grid(entry: Entry) -> bool:
         left = [[action(x + shift, y + shift) % divisor for x in range(len(rows[0]))] for y in range(len(rows))]
         for target in range(divisor):
             made = ["".join(yes if cell == target else no for cell in row) for row in left]
-            fits = all(a in (b, hole) for one, other in zip(rows, made, strict=True) for a, b in zip(one, other, strict=True))
+            fits = all(
+                a in (b, hole) for one, other in zip(rows, made, strict=True) for a, b in zip(one, other, strict=True)
+            )
             if fits and made == answers:
                 return True
     return False
@@ -977,7 +1017,9 @@ def jugs(entry: Entry) -> bool:
     moves += [f"pour {one}->{other}" for one, other in itertools.permutations(letters, 2)]
     start = (0,) * len(sizes)
     fewest = min(
-        count for state, count in steps(start, lambda here: [after(here, one) for one in moves]).items() if target in state
+        count
+        for state, count in steps(start, lambda here: [after(here, one) for one in moves]).items()
+        if target in state
     )
     state, told = start, json.loads(entry["answer"])
     for move in told:
@@ -1143,7 +1185,9 @@ def self_reference(entry: Entry) -> bool:
         true = sum(truth)
         count = true if "true" in text else len(truth) - true
         if match := re.match(r"(At least|At most|Exactly) (\d+)", text):
-            return {"At least": operator.ge, "At most": operator.le, "Exactly": operator.eq}[match[1]](count, int(match[2]))
+            return {"At least": operator.ge, "At most": operator.le, "Exactly": operator.eq}[match[1]](
+                count, int(match[2])
+            )
         if match := re.match(r"Either Statement (\d) or Statement (\d) is true, but not both", text):
             return truth[int(match[1]) - 1] != truth[int(match[2]) - 1]
         divisors = sum(count % one == 0 for one in range(1, count + 1))

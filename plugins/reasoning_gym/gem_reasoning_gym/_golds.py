@@ -10,10 +10,12 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 from gem_core.errors import EnvError
 from gem_reasoning_gym._entries import Entry
+from gem_reasoning_gym._grammar import arithmetic
 
 Correction: TypeAlias = Callable[[Entry], Mapping[str, Any]]
 """What is different in an entry: its answer, or also its metadata."""
@@ -29,6 +31,12 @@ _STATEMENT = re.compile(r"(All|No|Some) (\w+) are (not )?(\w+)")
 _CARDS = re.compile(r"initial cards ([A-Z]+)")
 _ROUND = re.compile(r"Add an? ([A-Z]) card and remove an? ([A-Z]) card")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) \(\w+\) (\d\d:\d\d:\d\d [+-]\d{4})")
+
+
+def basic_arithmetic(entry: Entry) -> Mapping[str, Any]:
+    """The value to four digits, where it is not whole: reasoning-gym rounds some divisions by brackets down."""
+    read = arithmetic(entry["metadata"]["expression"])
+    return {} if read is None or read[0] == Fraction(entry["answer"]) else {"answer": f"{float(read[0]):.4f}"}
 
 
 def syllogism(entry: Entry) -> Mapping[str, Any]:
@@ -126,6 +134,7 @@ def knight_swap(entry: Entry) -> Mapping[str, Any]:
 
 
 CORRECTED: Mapping[str, Correction] = {
+    "basic_arithmetic": basic_arithmetic,
     "knight_swap": knight_swap,
     "mahjong_puzzle": mahjong_puzzle,
     "quantum_lock": quantum_lock,

@@ -102,6 +102,14 @@ def published_puzzle24(dataset: Any, answer: str, entry: Entry) -> float:
 # -- answers that reasoning-gym pays for although they solve nothing ---------------------------------------------------
 
 
+def basic_arithmetic(dataset: Any, answer: str, entry: Entry) -> float:
+    """The value; one that is not whole may be 0.001 off."""
+    right, given = Fraction(entry["answer"]), grammar.number(answer)
+    if right.denominator == 1:
+        return float(dataset.score_answer(answer, entry))
+    return float(given is not None and abs(given - right) <= Fraction(1, 1000))
+
+
 def coin_flip(dataset: Any, answer: str, entry: Entry) -> float:
     """A probability: 0.0001 off at most, and a hundredth of itself. Nothing for the digits that it begins with."""
     exact = Fraction(*entry["metadata"]["rational"].values())
@@ -243,6 +251,7 @@ SAME: Mapping[str, Scorer] = {
 RIGHT: Mapping[str, Scorer] = {
     **SAME,
     "arc_agi": above(0.05),
+    "basic_arithmetic": basic_arithmetic,
     "calendar_arithmetic": above(0.1),
     "coin_flip": coin_flip,
     "complex_arithmetic": complex_arithmetic,
