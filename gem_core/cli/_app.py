@@ -31,6 +31,12 @@ class PluginGroup(TyperGroup):
             self.commands.update([*load_others({*self.commands})])
         return super().list_commands(ctx)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called. For a misspelt name all are loaded, so that the error suggests those of plugins."""
+        if self.get_command(ctx, args[0]) is None:
+            self.list_commands(ctx)
+        return super().resolve_command(ctx, args)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run. An error of this project is shown as a message, without a traceback."""
         try:

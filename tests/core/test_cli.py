@@ -67,6 +67,7 @@ def test_wrong_usage_exits_with_2(args: tuple[str, ...]) -> None:
 
 def test_unknown_command_shows_near_match() -> None:
     assert "Did you mean 'doctor'?" in run("docter").stderr
+    assert "Did you mean 'eval'?" in run("evall").stderr  # a plugin's
 
 
 def test_import_needs_neither_typer_nor_rich() -> None:

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal
 
-from gem_code._running import Test, run_tests
+from gem_code._comparison import Comparison
+from gem_code._programs import last_program
+from gem_code._running import run_tests
+from gem_code._tests import Called, Test, UnreadableTests, function_named_in, read_tests
 from gem_core.env import Info
-from gem_questions import BLOCK, RIGHT, Data, Grader, QuestionEnv, Row, Verdict, checks, published_block
+from gem_core.errors import EnvError
+from gem_questions import BLOCK, RIGHT, Data, Grader, QuestionEnv, ReplyForm, Row, Verdict, checks, published_block
 from gem_sandbox import Limits, LocalSandbox, Sandbox
-
-_OUTPUT_BYTES = 1 << 20
 
 
 class CodeEnv(QuestionEnv):
-    """A problem to solve with a Python program that reads standard input and prints.
+    """A problem to solve with a Python program that reads standard input and prints, or that defines a function.
 
-    Action: the last block between three backticks.
+    Action: the last block of Python between lines of three backticks. A block without a language counts if it prints,
+    writes, imports or defines something. What shows output, a session or a line for a shell is no program.
 
     | program | reward |
     | --- | --- |
-    | ends well in every test and prints what is wanted, up to white space at both ends | 1 |
-    | does not, or exceeds a limit | 0 |
+    | ends well in every test and does what is wanted | 1 |
+    | does not, or exceeds a limit | 0, or with `reward="fraction"` the part of the tests that it passes |
     | there is none | `format_reward` |
+
+    What it prints is compared line by line, with any line end and without white space behind a line; an empty line
+    between others is another output, and case counts. A decimal number may be written in another way: `0.5` for `0.50`.
+
+    A function is called in a fresh process per test, and what it returns is compared here: as JSON has it, so that a
+    tuple may stand for a list. Its program may print what it likes. In `assert` the call is taken and compared as
+    Python does; the assertion itself is never run beside the program, which could make anything equal.
 
     `info["program_error"]` says what a program did wrong: the exception that it raised, or `wrong output`. Where it hit
     a limit or died, `info["grading_error"]` says so instead.
@@ -32,23 +41,37 @@ class CodeEnv(QuestionEnv):
     sandbox that fails itself is no verdict: `step` raises `gem_sandbox.SandboxError`, and the turn counts as failed.
 
     Args:
-        answer: the column of the tests: `{"inputs": [...], "outputs": [...]}`, as an object or as JSON text, each entry
-            a text or a list of lines; or a list of `{"input": ..., "output": ...}`.
+        answer: the column of the tests, as an object or as JSON text:
+
+            - `{"inputs": [...], "outputs": [...]}`, each entry a text or a list of lines; or a list of
+              `{"input": ..., "output": ...}`: what is read and printed.
+            - The same with `"fn_name"`, or entries with `"testtype": "functional"`: the arguments of a function, as a
+              list or as lines of JSON, and what it returns. A method of a class `Solution` is called if there is one.
+              If the tests do not name it, the row has to: in a column `fn_name`, `func_name` or `entry_point`, in
+              `metadata`, or by the first `def` of `starter_code`.
+            - a list of texts `assert function(values) == value`, also with `is`, `not`, or nothing but the call, and
+              with `set`, `sorted`, `list` or `tuple` around it.
         max_tests: of more tests, those with the longest inputs are run; 1 at least.
         timeout: seconds for each test, above 0 and 3600 at most.
         memory: bytes for each process of a test, 1 MiB at least.
+        output: bytes that a program may print in a test. What is wanted is never too much: twice of it may be printed.
         tolerance: where given, the output is compared word by word, and numbers may be apart by this much, absolutely
-            or relative to the larger one; `None` compares texts, as upstream does.
+            or relative to the larger one; so are numbers that a function returns.
+        reward: `all` pays for passing all tests, `fraction` for each part of them; then all are run, and
+            `info["score"]` is that part.
+        published: give the verdict that published results rest on: texts have to be equal up to white space at both
+            ends, and the program is what stands between the last two of three backticks, whatever it is.
         backend, allow_unsafe: how programs are confined; see `gem_sandbox.LocalSandbox`.
         sandbox: in place of one on this machine, for example a remote one.
 
-    The others, and the errors: see `gem_questions.env.QuestionEnv`.
+    The others, and the errors: see `gem_questions.env.QuestionEnv`. Tests that cannot be run are refused at the reset.
     """
 
     answer_form = (
-        'tests: {"inputs": [...], "outputs": [...]} of equal length, or a list of {"input": ..., "output": ...}'
+        'tests: {"inputs": [...], "outputs": [...]} of equal length, or a list of {"input": ..., "output": ...}, both '
+        'with the name of a function where one is called; or a list of "assert function(values) == value"'
     )
-    reply_form = BLOCK
+    reply_form: ReplyForm | None = BLOCK
     instead_of: ClassVar[Mapping[str, str]] = {
         **QuestionEnv.instead_of,
         "test_key": "Use answer=...",
@@ -56,6 +79,7 @@ class CodeEnv(QuestionEnv):
         "sandbox_type": "Use backend=...",
     }
     tests: list[Test]
+    _function: str | None = None
 
     def __init__(
         self,
@@ -74,7 +98,10 @@ class CodeEnv(QuestionEnv):
         max_tests: int = 12,
         timeout: float = 10.0,
         memory: int = 1 << 30,
+        output: int = 1 << 20,
         tolerance: float | None = None,
+        reward: Literal["all", "fraction"] = "all",
+        published: bool = False,
         backend: str = "auto",
         allow_unsafe: bool = False,
         sandbox: Sandbox | None = None,
@@ -92,38 +119,61 @@ class CodeEnv(QuestionEnv):
             streaming=streaming,
             grader=grader,
         )
+        if reward not in ("all", "fraction"):
+            raise EnvError(f"reward must be 'all' or 'fraction', and is {reward!r:.80}")
+        if tolerance is not None and checks.finite("tolerance", tolerance) < 0:
+            raise EnvError(f"tolerance must not be negative, and is {tolerance!r}")
         self.max_tests = checks.whole("max_tests", max_tests, 1)
-        self.tolerance = tolerance
+        self.comparison = Comparison(tolerance, published)
+        self.reward = reward
         self._limits = Limits(
             wall=checks.seconds("timeout", timeout),
             memory=checks.whole("memory", memory, 1 << 20),
-            output=_OUTPUT_BYTES,
+            output=checks.whole("output", output, 0),
         )
         self._sandbox = sandbox or LocalSandbox(backend=backend, preload=("numpy",), allow_unsafe=allow_unsafe)
 
     def accepts(self, answer: Any) -> bool:
-        """Are there tests?"""
-        return bool(_tests(answer))
+        """Whether there is something; `refusal` reads it."""
+        return bool(answer)
+
+    def refusal(self, row: Row) -> str | None:
+        """Why the tests cannot be run."""
+        column = self.columns[1]
+        try:
+            read_tests(row[column], function_named_in(row))
+        except UnreadableTests as error:
+            return f"column {column!r} must hold {self.answer_form}, and holds {row[column]!r:.80}: {error}"
+        return None
 
     def begin(self, row: Row) -> Info:
         """Read the tests."""
-        tests = _tests(self.answer) or []
+        try:
+            tests = read_tests(self.answer, function_named_in(row))
+        except UnreadableTests:  # for a grader of the user's
+            tests = []
+        self._function = next((test.function for test in tests if isinstance(test, Called)), None)
+        self.reply_form = BLOCK if self._function is None else _form_of(self._function)
         self.tests = sorted(tests, key=_size, reverse=True)[: self.max_tests] if len(tests) > self.max_tests else tests
         return {}
 
     def answer_in(self, response: str) -> str | None:
-        """The program in the last block."""
-        return published_block(response)
+        """The last program."""
+        return published_block(response) if self.comparison.published else last_program(response, self._function)
 
     def grade(self, action: str) -> Verdict:
         """Run the tests."""
         program = self.answer_in(action)
         if program is None:
             return self.no_answer
-        outcome = run_tests(self._sandbox, program, self.tests, limits=self._limits, tolerance=self.tolerance)
-        if outcome.passed:
-            return RIGHT
-        return Verdict(0.0, info={"program_error" if outcome.graded else "grading_error": outcome.error})
+        parts = self.reward == "fraction"
+        done = run_tests(self._sandbox, program, self.tests, limits=self._limits, by=self.comparison, to_the_end=parts)
+        score = done.passed / len(self.tests)
+        info: Info = {"score": score} if parts else {}
+        if done.error is None:
+            return Verdict(1.0, correct=True, info=info) if parts else RIGHT
+        info["program_error" if done.error.graded else "grading_error"] = done.error.text
+        return Verdict(score if parts else 0.0, info=info)
 
     def close(self) -> None:
         """End the sandbox."""
@@ -134,22 +184,12 @@ class CodeEnv(QuestionEnv):
         return f"```python\nprint({self.rng.randrange(100)})\n```"
 
 
-def _tests(column: Any) -> list[Test] | None:
-    """The tests of a row, or `None` where it holds none."""
-    try:
-        tests = json.loads(column) if isinstance(column, str) else column
-        if isinstance(tests, list):
-            pairs = [(test["input"], test["output"]) for test in cast("list[Mapping[str, Any]]", tests)]
-        else:
-            pairs = list(zip(tests["inputs"], tests["outputs"], strict=True))
-    except (ValueError, TypeError, LookupError):
-        return None
-    return [Test(_text(given), _text(wanted)) for given, wanted in pairs]
-
-
-def _text(value: Any) -> str:
-    """A text as it is, a list as lines."""
-    return "\n".join(map(str, cast("list[Any]", value))) if isinstance(value, list) else str(value)
+def _form_of(function: str) -> ReplyForm:
+    return ReplyForm(
+        BLOCK.mark,
+        f"Answer with Python that defines {function}, as a function or as a method of a class Solution. "
+        "Put the whole program in one block:\n```python\n# your program\n```",
+    )
 
 
 def _size(test: Test) -> int:

@@ -1,6 +1,7 @@
 """What this package registers: ids and data sets, as data.
 
-Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over.
+Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over. With `-v0` the verdicts are
+the published ones, too, and nothing says the form of the answer.
 """
 
 from __future__ import annotations
@@ -30,3 +31,5 @@ def gem_envs() -> Iterable[EnvSpec]:
     for name, dataset in _HUB.items():
         kwargs = {"dataset": dataset, "split": "train"}
         yield EnvSpec(f"code:{name}", _CLASS, kwargs, (*_TAGS, dataset), "data")
+        bare = {**kwargs, "published": True, "instruction": False}
+        yield EnvSpec(f"code:{name}-v0", _CLASS, bare, (*_TAGS, dataset, "bare"), "data")

@@ -16,6 +16,7 @@ from solutions import SOLUTIONS
 
 import gem_code
 import gem_core
+from gem_code._comparison import Comparison, same_output
 from gem_core.env import Env, StepResult
 from gem_core.errors import EnvError
 from gem_sandbox import Execution, Limits, LocalSandbox
@@ -70,17 +71,29 @@ def test_a_wrong_program_is_paid_nothing(tmp_path: Path) -> None:
 
 def test_without_a_program_the_format_is_paid_for(tmp_path: Path) -> None:
     env = asked(tmp_path)
-    for action in (RIGHT, "", "```python\nprint(1)"):
+    for action in (RIGHT, "", "```\n2\n```", "```text\nprint(1)\n```", "```python\n>>> print(1)\n```"):
         _, reward, *ends, info = answered(env, action)
         assert (reward, ends) == (-0.1, [True, True])
         assert info == {"success": False, "correct": False, "invalid_action": True}
     assert asked(tmp_path, format_reward=0.0).step("")[1] == 0.0
 
 
-def test_the_last_block_counts(tmp_path: Path) -> None:
+def test_the_last_program_counts(tmp_path: Path) -> None:
     env = asked(tmp_path)
     assert answered(env, block("print(1)") + block(RIGHT))[1] == 1.0
     assert answered(env, block(RIGHT) + block("print(1)"))[1] == 0.0
+    assert answered(env, block(RIGHT) + "\nFor 2 it prints\n```\n4\n```")[1] == 1.0
+    assert answered(env, f"1. So:\n   ```python3\n   {RIGHT}\n   print()")[1] == 1.0
+
+
+def test_published_verdicts_take_any_last_block_and_compare_whole_texts(tmp_path: Path) -> None:
+    env = asked(tmp_path, published=True)
+    assert answered(env, f"```text\n{RIGHT}\n```")[1] == 1.0
+    assert answered(env, block(RIGHT) + "\nFor 2 it prints\n```\n4\n```")[1] == 0.0
+    assert answered(env, f"```python \n{RIGHT}\n```")[1] == -0.1
+    spaced = {"inputs": [""], "outputs": ["1\n2"]}
+    assert asked(tmp_path, spaced).step(block("print('1 \\n2')"))[1] == 1.0
+    assert asked(tmp_path, spaced, published=True).step(block("print('1 \\n2')"))[1] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -232,13 +245,54 @@ def test_what_is_wanted_is_nowhere_near_the_program(tmp_path: Path) -> None:
         ("1e999999999999999999999", "1", 1e-6, False),
         ("infinity", "inf", 1.0, False),
         ("", "", 1e-9, True),
+        ("1_0", "10", 1e-6, False),  # an underscore is Python's
+        ("\u0661", "1", 1e-6, False),
     ],
 )
-def test_numbers_may_be_apart_by_the_tolerance(
-    tmp_path: Path, printed: str, wanted: str, tolerance: float | None, same: bool
-) -> None:
-    env = asked(tmp_path, {"inputs": [""], "outputs": [wanted]}, tolerance=tolerance)
-    assert env.step(block(f"print({printed!r})"))[1] == float(same)
+def test_numbers_may_be_apart_by_the_tolerance(printed: str, wanted: str, tolerance: float | None, same: bool) -> None:
+    assert same_output(f"{printed}\n", wanted, Comparison(tolerance)) is same
+
+
+@pytest.mark.parametrize(
+    ("printed", "wanted", "same"),
+    [
+        ("1 2\n3 4\n", "1 2\n3 4", True),
+        ("1 2 \n3 4\t\n\n", "1 2\n3 4", True),
+        ("1 2\n3 4", "1 2 \n3 4  \n", True),
+        ("1\n2", "1\r\n2\r\n", True),
+        ("1\r2\r\n", "1\n2", True),
+        (" 1\n 2", "1\n2", True),
+        ("1\n \n2", "1\n\n2", True),
+        ("1\n\n2", "1\n2", False),
+        ("1 2", "1\n2", False),
+        ("1\n2", "1 2", False),
+        ("1  2", "1 2", False),
+        ("1\t2", "1 2", False),
+        ("12", "1 2", False),
+        ("1\n2\n3", "1\n2", False),
+        ("1", "1\n2", False),
+        ("No", "NO", False),
+        ("", "1", False),
+        # White space in front of a line can be seen. Data sets often lost that of the first line.
+        ("  *\n ***", "  *\n ***", True),
+        ("  * \n *** ", "*\n ***", True),
+        ("*\n***", "  *\n ***", False),
+        # Decimal numbers have several forms, others have one.
+        ("0.5 x 3", "0.50 x 3.0", True),
+        ("-.5", "-0.5", True),
+        ("100.0", "1e2", True),
+        ("0.51", "0.50", False),
+        ("0.333", "0.3333", False),
+        ("0101", "101", False),
+        ("3.0", "3", False),
+        ("1_0.0", "10.0", False),
+        ("nan", "NaN", False),
+        ("0.5  x", "0.50 x", False),
+    ],
+)
+def test_lines_are_compared_without_what_cannot_be_seen(printed: str, wanted: str, same: bool) -> None:
+    assert same_output(printed, wanted, Comparison()) is same
+    assert same_output(printed, wanted, Comparison(published=True)) is (printed.strip() == wanted.strip())
 
 
 # -- tests -------------------------------------------------------------------------------------------------------------
@@ -262,7 +316,20 @@ def test_tests_come_in_several_forms(tmp_path: Path, tests: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "tests", ["", "no JSON", [], {}, None, {"inputs": []}, {"inputs": ["1"], "outputs": []}, [{"input": 1}], 7]
+    "tests",
+    [
+        "",
+        "no JSON",
+        [],
+        {},
+        None,
+        {"inputs": []},
+        {"inputs": ["1"], "outputs": []},
+        [{"input": 1}],
+        7,
+        [7],
+        [["1", "2"]],
+    ],
 )
 def test_what_is_no_test_is_refused(tmp_path: Path, tests: Any) -> None:
     with pytest.raises(EnvError, match="inputs"):
@@ -293,11 +360,36 @@ def test_the_first_test_that_fails_is_the_last_that_is_run(tmp_path: Path) -> No
         {"timeout": float("nan")},
         {"memory": (1 << 20) - 1},
         {"memory": 1e9},
+        {"output": -1},
+        {"tolerance": -1.0},
+        {"reward": "half"},
     ],
 )
 def test_limits_that_cannot_be_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(EnvError, match=next(iter(wrong))):
         asked(tmp_path, **wrong)
+
+
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
+def test_what_is_wanted_is_never_too_much_to_print(tmp_path: Path) -> None:
+    tests = {"inputs": ["100000"], "outputs": ["7\n" * 100_000]}
+    for program, reward in (("print('7\\n' * n)", 1.0), ("print('7  \\n' * n)", 1.0), ("print('7' * 9 * n)", 0.0)):
+        env = asked(tmp_path, tests, output=1000)
+        _, earned, *_, info = env.step(block(f"n = int(input())\n{program}"))
+        assert earned == reward, info
+    assert "output limit" in info["grading_error"]
+
+
+def test_a_part_of_the_tests_pays_a_part(tmp_path: Path) -> None:
+    env = asked(tmp_path, reward="fraction")
+    assert answered(env, block(RIGHT))[1:] == (1.0, True, True, {"success": True, "correct": True, "score": 1.0})
+    wrong, mends = "print(abs(2 * int(input())))", "print(np.int64(2 * abs(int(input()))))"
+    for program in (wrong, mends):
+        _, reward, *_, info = answered(env, block(program))
+        assert reward == info["score"] == pytest.approx(2 / 3)
+        assert info["program_error"] == "wrong output"
+    assert answered(env, block("n = int(input())\nprint(2 * n if n > 1 else undefined)"))[1] == pytest.approx(1 / 3)
+    assert answered(env, "no program")[1] == -0.1
 
 
 # -- hostile programs --------------------------------------------------------------------------------------------------
@@ -357,7 +449,10 @@ def test_a_hub_id_keeps_the_contract_on_a_file_of_its_columns(tmp_path: Path) ->
     check_env("code:CodeContest", **of_numbers(tmp_path))
 
 
-@pytest.mark.parametrize("env_id", ["code:CodeContest", "code:Taco8k", "code:PrimeIntellect15k", "eval:CodeContest"])
+@pytest.mark.parametrize(
+    "env_id",
+    ["code:CodeContest", "code:Taco8k-v0", "code:PrimeIntellect15k", "eval:CodeContest", "eval:CodeContest-v1"],
+)
 def test_hub_ids_play_a_file_of_their_columns(env_id: str, tmp_path: Path) -> None:
     env = gem_core.make(env_id, **of_numbers(tmp_path))
     observation, _ = env.reset(seed=3)

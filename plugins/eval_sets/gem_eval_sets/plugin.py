@@ -35,11 +35,11 @@ _SEARCH = {
 
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
-    """Upstream's 14 splits, each with two versions of its verdicts, but for code."""
+    """Upstream's 14 splits, each with two versions of its verdicts."""
     for name, split in _MATH.items():
         yield from _versions(name, "math", "gem_math.env:MathEnv", {"dataset": "axon-rl/math-eval", "split": split})
     code = {"dataset": "axon-rl/CodeContest", "split": "test"}
-    yield _spec("CodeContest", "code", "gem_code.env:CodeEnv", code, "data")
+    yield from _versions("CodeContest", "code", "gem_code.env:CodeEnv", code)
     open_questions = {"dataset": "google-research-datasets/nq_open", "split": "validation"}
     yield from _versions("QaOpen", "qa", "gem_qa.env:QaEnv", open_questions)
     for name, split in _SEARCH.items():
@@ -47,7 +47,7 @@ def gem_envs() -> Iterable[EnvSpec]:
 
 
 def _versions(name: str, category: str, entry_point: str, kwargs: Mapping[str, Any]) -> Iterable[EnvSpec]:
-    extra = {"math": "math", "qa": "data"}[category]
+    extra = "math" if category == "math" else "data"
     yield _spec(name, category, entry_point, {**kwargs, "published": True}, extra)
     yield _spec(f"{name}-v1", category, entry_point, kwargs, extra)
 

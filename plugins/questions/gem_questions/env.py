@@ -146,6 +146,10 @@ class QuestionEnv(Env):
         answers = as_list(answer)
         return bool(answers) and all(_is_plain(each) for each in answers)
 
+    def refusal(self, row: Row) -> str | None:
+        """Why a row cannot be asked whose question and answer are accepted, or `None`."""
+        return None
+
     def doubt(self, answer: Any) -> str | None:
         """Why no answer is likely to be right with this reference, as the rest of a sentence; `None` without doubt."""
         return None
@@ -207,7 +211,7 @@ class QuestionEnv(Env):
             return f"column {question!r} must hold a text, and holds {row[question]!r:.80}"
         if self._grader is None and not self.accepts(row[answer]):
             return f"column {answer!r} must hold {self.answer_form}, and holds {row[answer]!r:.80}"
-        return None
+        return self.refusal(row) if self._grader is None else None
 
     def _doubt(self, row: Row) -> str | None:
         answer = row.get(self.columns[1])

@@ -1,0 +1,61 @@
+"""The program in an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from gem_code._programs import last_program
+
+PROGRAM = "n = int(input())\nprint(n + 1)"
+FUNCTION = "def half(n):\n    return n / 2"
+
+
+def fenced(inside: str, language: str = "") -> str:
+    return f"```{language}\n{inside}\n```\n"
+
+
+@pytest.mark.parametrize("language", ["python", "py", "python3", "Python", 'python title="a.py"', ""])
+@pytest.mark.parametrize(
+    "after",
+    [
+        "",
+        "It prints\n" + fenced("4"),
+        "It prints\n" + fenced("4 5\nfrom A to B", "text"),
+        "Run it:\n" + fenced("echo 3 | python a.py", "bash"),
+        "Run it:\n" + fenced("$ python print.py\n4"),
+        "Try it:\n" + fenced(">>> print(3 + 1)\n4", "python"),
+        "It says\n" + fenced("# nothing", "python"),
+        "In C:\n" + fenced("int print() { }", "c"),
+        "Empty:\n" + fenced("", "python"),
+        "It prints `4`.\n```",
+    ],
+)
+def test_what_follows_a_program(language: str, after: str) -> None:
+    assert last_program(f"Here:\n{fenced(PROGRAM, language)}{after}") == PROGRAM
+
+
+@pytest.mark.parametrize("language", ["python", ""])
+@pytest.mark.parametrize(
+    "program",
+    ["print(4)", "import this", "sys.stdout.write('4')", "class A:\n    pass", "[*map(print, a)]", "from a import b",
+     "def f(): 4"],
+)  # fmt: skip
+def test_the_last_program_counts(language: str, program: str) -> None:
+    assert last_program(fenced(PROGRAM, "python") + "Better:\n" + fenced(program, language)) == program
+
+
+def test_a_block_that_says_so_is_a_program() -> None:
+    assert last_program(fenced(PROGRAM) + fenced("x = 4", "python")) == "x = 4"
+
+
+@pytest.mark.parametrize("text", ["", PROGRAM, fenced("4"), fenced("x = 4"), fenced(PROGRAM, "cpp"), f"`{PROGRAM}`"])
+def test_no_program(text: str) -> None:
+    assert last_program(text) is None
+
+
+def test_of_programs_the_one_that_defines_the_function_counts() -> None:
+    call = fenced("print(half(6))", "python")
+    assert last_program(fenced(FUNCTION, "python") + call, "half") == FUNCTION
+    assert last_program(fenced("half = lambda n: n / 2", "python") + call, "half") == "half = lambda n: n / 2"
+    assert last_program(fenced(FUNCTION, "python") + call) == "print(half(6))"
+    assert last_program(fenced(FUNCTION, "python") + call, "third") == "print(half(6))"
