@@ -2,13 +2,15 @@
 
 Two expressions that agree at random points agree everywhere, up to a negligible chance (Schwartz, JACM 27, 1980). Each
 process draws points of its own, so no answer can be written to agree at these points only. Every number on the way is
-limited in size, so no answer takes long.
+limited in size, so no answer takes long. Those that are larger are computed on more digits, without functions that take
+long there, or by their residues (`gem_math._residues`).
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +19,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from mpmath.ctx_mp import MPContext  # pyright: ignore  # sympy, and so math-verify, brings mpmath
 
+from gem_math import _residues as residues
 from gem_math import _units as units
 from gem_math._expressions import Node
 from gem_math._tokens import Unread
@@ -25,10 +28,12 @@ Value: TypeAlias = Any
 """A `Fraction`, or a real or complex number of mpmath."""
 
 _SECRET = os.urandom(16)
-_POINTS = 4
+_POINTS, _MAX_POINTS = 4, 24
 _ROUGH, _FINE = 256, 3072
 """Bits of the two rounds: most answers that are wrong differ in the first."""
-_RATIONAL_BITS, _REAL_BITS = 30_000, 1000
+_FINEST = 16_384
+"""Bits for numbers that are too large for these."""
+_RATIONAL_BITS, _REAL_BITS, _LARGE_BITS = 30_000, 1000, 5000
 """No number is larger or closer to zero than a power of two with this exponent, so the second round tells any two
 apart that an answer can hold."""
 _MAX_FACTORIAL = 1000
@@ -36,11 +41,17 @@ _MAX_CALLS = 24
 """Roots, functions and powers that are not whole, which take most of the time."""
 
 
+class TooLarge(Unread):
+    """A number is too large to compute with here."""
+
+
 class _Digits:
     """Arithmetic on some number of bits."""
 
-    def __init__(self, bits: int) -> None:
+    def __init__(self, bits: int, largest: int = _REAL_BITS) -> None:
         self.bits = bits
+        self.largest = largest
+        """The exponent that bounds real numbers."""
         self.context: Any = MPContext()  # of our own: threads share it, and nobody changes its precision
         self.context.prec = bits
 
@@ -48,8 +59,8 @@ class _Digits:
         """A number of mpmath."""
         if not isinstance(value, Fraction):
             return value
-        if max(value.numerator.bit_length(), value.denominator.bit_length()) > _REAL_BITS:
-            raise Unread("a number is too large to compute with")
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > self.largest:
+            raise TooLarge("a number is too large to compute with")
         return self.context.mpf(value.numerator) / value.denominator
 
     def size(self, value: Value) -> float:
@@ -60,37 +71,59 @@ class _Digits:
 
 
 _DIGITS = _Digits(_ROUGH), _Digits(_FINE)
+_LARGE = _Digits(_ROUGH, _LARGE_BITS), _Digits(_FINEST, _LARGE_BITS)
 
 
-def equal(one: Node, other: Node) -> bool:
+def equal(one: Node, other: Node, positive: frozenset[str] = frozenset()) -> bool:
     """Do two expressions have the same value, whatever that of their variables? Raises `Unread`.
 
-    Variables are positive at the first point. At the others they are not, and these do not count where `other` has a
-    root or a logarithm of a negative number.
+    Variables are positive at the first point. At the others they are not, but for those that are known to be
+    `positive`, and these do not count where `other` has a root or a logarithm of a negative number. Variables in a
+    factorial or a binomial coefficient are positive integers.
     """
     names = sorted({*variables(one), *variables(other)})
-    for digits in _DIGITS:
-        for point in range(_POINTS if names else 1):
-            wanted, given = (_Evaluation(digits, point, names) for _ in range(2))
+    points = _NOWHERE
+    if names:
+        points = _Points(names, positive, _counted(one) | _counted(other))
+        points.keep_those_of(one, other)
+    try:
+        return _equal_on(_DIGITS, points, one, other)
+    except TooLarge:
+        pass
+    try:
+        return residues.equal(one, other, exact)
+    except Unread:
+        return _equal_on(_LARGE, points, one, other)
+
+
+def _equal_on(rounds: Sequence[_Digits], points: _Points, one: Node, other: Node) -> bool:
+    for digits in rounds:
+        exact = True
+        for point in points.numbers if digits is rounds[0] else points.signs:
+            wanted, given = (_Evaluation(digits, point, points) for _ in range(2))
             second = wanted.of(other)
             if wanted.branched and point:
                 continue
-            agree = _agree(digits, given.of(one), second, max(given.largest, wanted.largest))
-            if agree is False or (agree is None and digits is _DIGITS[-1]):
+            first = given.of(one)
+            agree = _agree(digits, first, second, max(given.largest, wanted.largest))
+            if agree is False or (agree is None and digits is rounds[-1]):
                 return False
+            exact = exact and isinstance(first, Fraction) and isinstance(second, Fraction)
+        if exact:  # more digits would say the same
+            break
     return True
 
 
 def ratio(one: Node, other: Node) -> Value | None:
     """The real number that `other` is multiplied with to give `one`, if it is one and not zero. Raises `Unread`."""
-    names = sorted({*variables(one), *variables(other)})
-    if not names:
+    points = _Points(sorted({*variables(one), *variables(other)}))
+    if not points.names:
         return None
     first: Value | None = None
     for digits in _DIGITS:
         first = None
         for point in range(_POINTS):
-            above, below = (_Evaluation(digits, point, names).of(each) for each in (one, other))
+            above, below = (_Evaluation(digits, point, points).of(each) for each in (one, other))
             if not above or not below:
                 return None
             quotient = _divided(digits, above, below)
@@ -101,11 +134,19 @@ def ratio(one: Node, other: Node) -> Value | None:
     return None if isinstance(first, _DIGITS[-1].context.mpc) else first
 
 
+def same_value(one: Node, other: Node) -> bool:
+    """As `equal`, and not where one of both has no value."""
+    try:
+        return equal(one, other)
+    except Unread:
+        return False
+
+
 def at_most(tree: Node, bound: int) -> bool:
     """Is an expression real and no farther from zero than this, whatever its variables? Raises `Unread`."""
-    names, digits = variables(tree), _DIGITS[0]
-    for point in range(_POINTS if names else 1):
-        found = _Evaluation(digits, point, names).of(tree)
+    points, digits = _Points(variables(tree)), _DIGITS[0]
+    for point in points.numbers:
+        found = _Evaluation(digits, point, points).of(tree)
         if isinstance(found, digits.context.mpc) or abs(found) > bound:
             return False
     return True
@@ -127,7 +168,7 @@ def _constant(tree: Node) -> Value | None:
     if variables(tree):
         return None
     try:
-        return _Evaluation(_DIGITS[0], 0, ()).of(tree)
+        return _Evaluation(_DIGITS[0], 0, _NOWHERE).of(tree)
     except Unread:
         return None
 
@@ -141,11 +182,25 @@ def variables(tree: Node) -> list[str]:
         waiting += node.parts
         if node.kind == "name" and node.text not in _CONSTANTS:
             found.add(node.text)
+        elif node.kind == "value":
+            found.add(f"{node.text}()")
         elif node.kind == "unit" and node.text not in _FACTORS:
             found |= set(units.unit(node.text).base.split("/")) - {""}
         elif node.kind == "call" and node.text == "log" and len(node.parts) == 1:
             found.add(_LOG_BASE)
     return sorted(found)
+
+
+def has_variable_arguments(tree: Node) -> bool:
+    """Does the value of a function depend on variables?"""
+    return any(map(variables, tree.parts))
+
+
+def _counted(tree: Node) -> frozenset[str]:
+    """The names in factorials and binomial coefficients, which stand for whole numbers."""
+    if tree.kind in ("factorial", "binomial"):
+        return frozenset(variables(tree))
+    return frozenset[str]().union(*map(_counted, tree.parts))
 
 
 _CONSTANTS = frozenset(("pi", "e", "i"))
@@ -172,13 +227,59 @@ def _divided(digits: _Digits, one: Value, other: Value) -> Value:
     return digits.real(one) / digits.real(other)
 
 
+class _Points:
+    """Where variables are drawn."""
+
+    def __init__(
+        self, names: Sequence[str], positive: frozenset[str] = frozenset(), counted: frozenset[str] = frozenset()
+    ) -> None:
+        self.names = names
+        self.numbers: Sequence[int] = range(_POINTS if names else 1)
+        self._positive = positive
+        self._counted = counted
+
+    @property
+    def signs(self) -> Sequence[int]:
+        """Points with all signs of the variables: of one variable there are two."""
+        return self.numbers[:2] if len(self.names) == 1 else self.numbers
+
+    def keep_those_of(self, *trees: Node) -> None:
+        """Where several names are counted, keep points at which expressions have values: `(n-k)!` has not at all."""
+        if len(self._counted) > 1:
+            found = (point for point in range(_MAX_POINTS) if all(_has_value(tree, point, self) for tree in trees))
+            self.numbers = [*itertools.islice(found, _POINTS)]
+            if not self.numbers:
+                raise Unread("it has no value")
+
+    def drawn(self, name: str, point: int) -> Fraction:
+        """The value of a variable at one of the points."""
+        if name in self._counted:
+            return Fraction(_LEAST_COUNT + draw(name, point) % _COUNTS)
+        drawn = 1 + Fraction(draw(name, point), 1 << 39)
+        negative = point == 1 or (point > 1 and self.names.index(name) % 2 == point - 2)
+        return -drawn if negative and name not in self._positive else drawn
+
+
+def _has_value(tree: Node, point: int, points: _Points) -> bool:
+    try:
+        _Evaluation(_DIGITS[0], point, points).of(tree)
+    except Unread:
+        return False
+    return True
+
+
+_NOWHERE = _Points(())
+_LEAST_COUNT, _COUNTS = 12, 37
+"""Numbers that are counted are drawn from here: large enough to take a few from, small enough for a factorial."""
+
+
 class _Evaluation:
     """Computes expressions at one point."""
 
-    def __init__(self, digits: _Digits, point: int, names: Sequence[str]) -> None:
+    def __init__(self, digits: _Digits, point: int, points: _Points) -> None:
         self._digits = digits
         self._point = point
-        self._names = names
+        self._points = points
         self.largest = -math.inf
         """The size of the largest number on the way."""
         self._calls = 0
@@ -197,9 +298,9 @@ class _Evaluation:
         found = self._computed(node)
         if isinstance(found, Fraction):
             if max(found.numerator.bit_length(), found.denominator.bit_length()) > _RATIONAL_BITS:
-                raise Unread("a number is too large")
-        elif found and abs(self._digits.size(found)) > _REAL_BITS:
-            raise Unread("a number is too large or too small")
+                raise TooLarge("a number is too large")
+        elif found and abs(self._digits.size(found)) > self._digits.largest:
+            raise TooLarge("a number is too large or too small")
         self.largest = max(self.largest, self._digits.size(found))
         return found
 
@@ -212,6 +313,8 @@ class _Evaluation:
             return self._unit(node.text)
         if node.kind == "call":
             return self._call(node.text, [self.value(part) for part in node.parts])
+        if node.kind == "value":
+            return self._drawn(f"{node.text}()", *map(self.value, node.parts))
         if node.kind not in self._OPERATIONS:
             raise Unread(f"a {node.kind} has no value")
         return self._OPERATIONS[node.kind](self, *(self.value(part) for part in node.parts))
@@ -222,9 +325,7 @@ class _Evaluation:
         context = self._digits.context
         if name in _CONSTANTS:
             return context.mpc(0, 1) if name == "i" else +getattr(context, name)
-        drawn = 1 + Fraction(_draw(name, self._point), 1 << 39)
-        negative = self._point == 1 or (self._point > 1 and self._names.index(name) % 2 == self._point - 2)
-        return -drawn if negative else drawn
+        return self._points.drawn(name, self._point)
 
     def _unit(self, name: str) -> Value:
         if name == "%":
@@ -269,17 +370,19 @@ class _Evaluation:
             if exponent.denominator < 100 and (root := _exact_root(base, exponent.denominator)) is not None:
                 return self._whole_power(root, exponent.numerator)
         if self._is_negative(base) and not (isinstance(exponent, Fraction) and exponent.denominator == 1):
+            if isinstance(exponent, Fraction) and exponent.denominator % 2:  # x^{2/3} is the square of the real root
+                return self._power(-base, exponent) * (-1) ** (exponent.numerator % 2)
             self.branched = True
         self._count_call()
         base, exponent = self._digits.real(base), self._digits.real(exponent)
-        if abs(exponent) * (abs(self._digits.size(base)) + 4) > 2 * _REAL_BITS:
-            raise Unread("a power is too large")
+        if abs(exponent) * (abs(self._digits.size(base)) + 4) > 2 * self._digits.largest:
+            raise TooLarge("a power is too large")
         return self._digits.context.power(base, exponent)
 
     def _whole_power(self, base: Fraction, exponent: int) -> Fraction:
         bits = max(base.numerator.bit_length(), base.denominator.bit_length())
         if base not in (1, -1) and bits * abs(exponent) > _RATIONAL_BITS:
-            raise Unread("a power is too large")
+            raise TooLarge("a power is too large")
         if base in (1, -1):
             exponent %= 2
         return base**exponent
@@ -301,11 +404,13 @@ class _Evaluation:
     def _factorial(self, number: Value) -> Value:
         if isinstance(number, Fraction) and number.denominator == 1 and 0 <= number <= _MAX_FACTORIAL:
             return Fraction(math.factorial(int(number)))
+        if isinstance(number, Fraction) and number.denominator == 1 and number < 0:
+            raise Unread("a factorial of a negative number")
         return self._drawn("factorial", number)
 
     def _binomial(self, above: Value, below: Value) -> Value:
         if all(isinstance(each, Fraction) and each.denominator == 1 for each in (above, below)):
-            if 0 <= below <= above <= _MAX_FACTORIAL:
+            if below >= 0 and 0 <= above <= _MAX_FACTORIAL:
                 return Fraction(math.comb(int(above), int(below)))
             raise Unread("a binomial coefficient is too large")
         return self._drawn("binomial", above, below)
@@ -314,7 +419,7 @@ class _Evaluation:
         """A value for what is not computed, always the same for the same rational arguments."""
         if not self._rational(*arguments):
             raise Unread(f"the {name} of such a number is not computed")
-        return 1 + Fraction(_draw(f"{name} {arguments}", self._point), 1 << 39)
+        return 1 + Fraction(draw(f"{name} {arguments}", self._point), 1 << 39)
 
     _OPERATIONS: ClassVar[Mapping[str, Callable[..., Value]]] = {
         "sum": _sum,
@@ -339,6 +444,8 @@ class _Evaluation:
             return self._whole(name, first)
         if name in ("ln", "log", "lg"):
             return self._logarithm(name, arguments)
+        if self._digits.bits > _FINE:
+            raise Unread("functions of numbers as large are not computed")
         context, number = self._digits.context, self._digits.real(first)
         if name in ("exp", "sinh", "cosh", "tanh") and abs(number) > _REAL_BITS:
             raise Unread("an exponent is too large")
@@ -356,6 +463,8 @@ class _Evaluation:
         return Fraction(int(getattr(self._digits.context, name)(number)))
 
     def _logarithm(self, name: str, arguments: Sequence[Value]) -> Value:
+        if self._digits.bits > _FINE:
+            raise Unread("logarithms of numbers as large are not computed")
         number = self._digits.real(arguments[0])
         if not number:
             raise Unread("a logarithm of zero")
@@ -384,7 +493,7 @@ def _exact_root(radicand: Fraction, degree: int) -> Fraction | None:
 
 
 def _whole_root(number: int, degree: int) -> int | None:
-    if number.bit_length() > _REAL_BITS:
+    if number.bit_length() > _LARGE_BITS:
         return None
     root = integer_root(number, degree)
     return root if root**degree == number else None
@@ -401,7 +510,7 @@ def integer_root(number: int, degree: int) -> int:
 
 
 @functools.lru_cache(maxsize=4096)
-def _draw(name: str, point: int) -> int:
+def draw(name: str, point: int) -> int:
     """40 bits that nobody outside of this process knows, the same for the same name and point."""
     digest = hashlib.blake2b(f"{point} {name}".encode("utf-8", "surrogatepass"), key=_SECRET, digest_size=5).digest()
     return int.from_bytes(digest, "big")

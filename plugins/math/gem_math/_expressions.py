@@ -19,7 +19,8 @@ class Node:
 
     kind: str
     """`number`, `name`, `unit`, `sign` (of a plus-minus), `binomial`, or an operation: `sum`, `product`, `quotient`,
-    `power`, `negation`, `mixed`, `factorial`, `root` (parts: radicand, index), or `call` of the function `text`."""
+    `power`, `negation`, `mixed`, `factorial`, `root` (parts: radicand, index), `call` of the function `text`, or
+    `value` of a function `text` of which nothing is known."""
     parts: tuple[Node, ...] = ()
     text: str = ""
     value: Fraction = Fraction(0)
@@ -38,14 +39,22 @@ _GREEK_LETTERS = """
 """
 _MARKS = "overline bar vec hat widehat tilde dot ddot overrightarrow overleftrightarrow underline"
 FUNCTIONS, _GREEK, _DECORATIONS = (frozenset(names.split()) for names in (_FUNCTIONS, _GREEK_LETTERS, _MARKS))
+_NO_FACTORS = frozenset(("pm", "mp", "times", "degree", "rfloor", "rceil", "over", "choose"))
+_SIGNS = frozenset(("+", "-", "pm", "mp"))
 _SHAPES = frozenset(("angle", "triangle", "odot", "parallel", "square"))
 _CURRENCIES = frozenset("$€£")
 _SEPARATORS = frozenset(("and", "or"))
+_UNKNOWN_FUNCTIONS = frozenset("fghFGPQ")
+_CONSTANTS = frozenset(("e", "i", "pi", "infty"))
 
 
-def read(found: Sequence[Token]) -> Node:
-    """The expression that all these tokens make up. Raises `Unread`."""
-    tree = _Reader(found).whole()
+def read(found: Sequence[Token], functions: frozenset[str] = frozenset()) -> Node:
+    """The expression that all these tokens make up. Raises `Unread`.
+
+    A letter before brackets is a function if it is one of `functions` or usually one, or if no sum stands in the
+    brackets: `s(0)` is no product, and `x(x+5)` is one.
+    """
+    tree = _Reader(found, functions).whole()
     level, height = [tree], 0
     while level:  # what goes through the tree by recursion must not go too deep
         level, height = [part for node in level for part in node.parts], height + 1
@@ -55,24 +64,34 @@ def read(found: Sequence[Token]) -> Node:
 
 
 class _Reader:
-    def __init__(self, found: Sequence[Token]) -> None:
+    def __init__(self, found: Sequence[Token], functions: frozenset[str]) -> None:
         self._tokens = [*found, Token("end", "")]
+        self._functions = functions
         self._next = 0
         self._depth = 0
         self._bars = 0
 
     def whole(self) -> Node:
-        tree = self._sum()
+        tree = self._all()
         if self._token.kind != "end":
             raise Unread(f"{self._token.text!r} is not expected here")
         return tree
 
     # -- operations ----------------------------------------------------------------------------------------------------
 
+    def _all(self) -> Node:
+        """Up to where a group ends: a sum, or two with TeX's `\\over` or `\\choose` between them."""
+        tree = self._sum()
+        for command, kind in (("over", "quotient"), ("choose", "binomial")):
+            if self._is_command(command):
+                self._take()
+                return Node(kind, (tree, self._sum()))
+        return tree
+
     def _sum(self) -> Node:
         terms = [self._signed()]
         while sign := self._sign():
-            terms.append(_times_sign(sign, self._product()))
+            terms.append(_times_sign(sign, self._signed() if self._is("+", "-") else self._product()))
         return Node("sum", tuple(terms)) if len(terms) > 1 else terms[0]
 
     def _signed(self) -> Node:
@@ -81,6 +100,8 @@ class _Reader:
 
     def _sign(self) -> str:
         """The sign that comes next, if one does: `+`, `-`, `pm` or `mp`."""
+        if self._tokens[self._next].text not in _SIGNS:
+            return ""
         if self._is("+", "-") or (self._token.kind == "command" and self._token.text in ("pm", "mp")):
             return self._take().text
         return ""
@@ -122,10 +143,20 @@ class _Reader:
         if token.kind == "letters":
             return True
         if token.kind == "command":
-            return token.text not in ("pm", "mp", "times", "degree", "rfloor", "rceil")
+            return token.text not in _NO_FACTORS
         if token.kind == "symbol":
             return token.text in ("(", "[", "{") or (token.text == "|" and not self._bars)
-        return token.kind == "number" and before.text in (")", "}")
+        return token.kind == "number" and (before.text in (")", "}", "!") or self._is_power_after(before))
+
+    def _is_power_after(self, before: Token) -> bool:
+        """Is it the second of two powers with a space between, `2^3 3^2`?"""
+        ahead = self._tokens[self._next + 1 : self._next + 2]
+        return (
+            self._token.spaced
+            and before.kind == "number"
+            and ahead[0].text == "^"
+            and self._tokens[self._next - 2].text == "^"
+        )
 
     def _power(self) -> Node:
         base = self._postfix(self._atom())
@@ -165,12 +196,19 @@ class _Reader:
             return token.text.lower() not in _SEPARATORS
         if token.kind == "letters" and len(token.text) > 1 and token.text not in FUNCTIONS:
             measured = before.kind in ("number", "word") or before.text in "/}$" or units.power(before.text) is not None
+            if token.text in units.LAST:
+                return before.kind in ("letters", "word")
             long = len(token.text) > 3 and token.text != "sqrt" and not token.text.isupper()
             return measured and (units.known(token.text) or units.power(token.text) is not None or long)
         return token.kind == "symbol" and token.text in _CURRENCIES
 
     def _with_unit(self, tree: Node) -> Node:
         text = self._take().text
+        if text == "in" and self._is_word("total"):
+            self._take()
+            return tree
+        if text.lower() in units.SILENT and (text.lower() in units.LAST or self._is_unit()):  # 24 different ways
+            return tree
         exponent = units.power(text)
         if exponent is None:
             return Node("product", (tree, self._unit(text)))
@@ -273,8 +311,7 @@ class _Reader:
         return tree
 
     def _named(self, name: str) -> Node:
-        if name in ("f", "g", "h", "F", "G", "P", "Q") and self._is("("):
-            raise Unread("what a function is, is not known")
+        letter = name
         if self._is("_"):
             self._take()
             token = self._token
@@ -283,7 +320,40 @@ class _Reader:
                 raise Unread("an index is missing")
         while self._is("'"):
             name += self._take().text
+        inverse = [token.text for token in self._tokens[self._next : self._next + 6]] == [*"^{-1}", "("]
+        if inverse and self._is_function(letter):
+            self._next += 5
+            name += "^-1"
+        if self._is("(") and (self._is_function(letter) or "'" in name or self._has_one_argument(letter)):
+            return Node("value", self._arguments(), name)
         return Node("name", text=name)
+
+    def _is_function(self, letter: str) -> bool:
+        return letter in _UNKNOWN_FUNCTIONS or letter in self._functions
+
+    def _has_one_argument(self, letter: str) -> bool:
+        """Do a number or another letter alone, or several of them, stand in the brackets that come next?"""
+        if letter in _CONSTANTS or (len(letter) > 1 and letter not in _GREEK):
+            return False
+        place, single = self._next + 1, False
+        while (token := self._tokens[place]).text != ")":
+            place += 1
+            if token.text in (",", "-") and not (token.text == "-" and single):
+                single = False
+            elif not single and token.text != letter and _is_single(token):
+                single = True
+            else:
+                return False
+        return single
+
+    def _arguments(self) -> tuple[Node, ...]:
+        self._take()
+        arguments = [self._sum()]
+        while self._is(","):
+            self._take()
+            arguments.append(self._sum())
+        self._expect(")")
+        return tuple(arguments)
 
     def _command(self, name: str) -> Node:
         if name == "frac":
@@ -356,8 +426,11 @@ class _Reader:
                 self._next -= 1
                 self._tokens[self._next] = Token("number", token.text[1:])
             return number(token.text[0])
-        if token.kind == "letters" and len(token.text) == 1:
-            return Node("name", text=token.text)
+        if token.kind == "letters" and (len(token.text) == 1 or token.text.islower()):
+            if len(token.text) > 1:  # \\frac ab is a over b
+                self._next -= 1
+                self._tokens[self._next] = Token("letters", token.text[1:])
+            return Node("name", text=token.text[0])
         if token.kind == "command" and (token.text in _GREEK or token.text == "pi"):
             return Node("name", text=token.text)
         raise Unread("an argument is missing")
@@ -368,7 +441,7 @@ class _Reader:
 
     def _inside(self, closing: str) -> Node:
         bars, self._bars = self._bars, 0
-        tree = self._sum()
+        tree = self._all()
         self._bars = bars
         self._expect(closing)
         return tree
@@ -408,10 +481,12 @@ class _Reader:
         return token
 
     def _is(self, *texts: str) -> bool:
-        return self._token.kind == "symbol" and self._token.text in texts
+        token = self._tokens[self._next]
+        return token.text in texts and token.kind == "symbol"
 
     def _is_command(self, name: str) -> bool:
-        return self._token == Token("command", name, self._token.spaced)
+        token = self._tokens[self._next]
+        return token.kind == "command" and token.text == name
 
     def _is_word(self, *words: str) -> bool:
         return self._token.kind in ("word", "letters") and self._token.text in words
@@ -420,6 +495,12 @@ class _Reader:
         if not self._is(text):
             raise Unread(f"{text!r} is missing")
         self._take()
+
+
+def _is_single(token: Token) -> bool:
+    if token.kind == "letters":
+        return len(token.text) == 1
+    return token.kind == "number" or (token.kind == "command" and (token.text in _GREEK or token.text in _CONSTANTS))
 
 
 def _times_sign(sign: str, tree: Node) -> Node:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gem_math import _evaluation as evaluation
 from gem_math import _quantities as quantities
-from gem_math._answers import Answer, Listing, Named, Relation, Scalar, Tuple, Union
+from gem_math._answers import Answer, Difference, Listing, Named, Relation, Scalar, Tuple, Union
 from gem_math._expressions import Node
 from gem_math._tokens import Unread
 
 _INFINITE = Node("name", text="infty")
 _LEAST = Node("negation", (_INFINITE,))
+_MAX_PAIRS = 100
 
 
 class _Interval(NamedTuple):
@@ -28,7 +29,15 @@ def is_one(answer: Answer) -> bool:
         return is_one(answer.answer)
     if isinstance(answer, Relation):
         return set(answer.signs) != {"="} and _of_relation(answer) is not None
-    return isinstance(answer, Union)
+    if isinstance(answer, Listing) and answer.parts and not answer.braces:
+        return (
+            isinstance(answer.parts[0], Relation) and all(map(_is_condition, answer.parts)) and is_one(answer.parts[0])
+        )
+    return isinstance(answer, (Union, Difference))
+
+
+def _is_condition(part: Answer) -> bool:
+    return isinstance(part, (Scalar, Named)) or (isinstance(part, Relation) and is_one(part))
 
 
 def equal(one: Answer, other: Answer) -> bool:
@@ -70,19 +79,85 @@ def _intervals(answer: Answer) -> list[_Interval] | None:
     if isinstance(answer, Listing) and answer.braces and all(isinstance(part, Scalar) for part in answer.parts):
         return [_Interval(part.tree, part.tree, True, True) for part in answer.parts if isinstance(part, Scalar)]
     if isinstance(answer, Listing) and not answer.braces:
-        return _apart(answer.parts)
+        return _together(answer)
+    if isinstance(answer, Difference):
+        whole = _intervals(answer.whole)
+        for each in map(_removed, answer.removed):
+            whole = None if whole is None or each is None else _common(whole, _gaps(_merged(each)))
+        return whole
     if isinstance(answer, Union):
         parts = [_intervals(part) for part in answer.parts]
         return None if None in parts else [interval for part in parts for interval in part or ()]
     return None
 
 
-def _apart(parts: Sequence[Answer]) -> list[_Interval] | None:
-    """Of inequalities for one name that have no number in common: `x < -2 or x > 2`, which cannot hold together."""
-    if not all(isinstance(part, Relation) and is_one(part) for part in parts) or len({*map(_name, parts)}) > 1:
+def _removed(answer: Answer) -> list[_Interval] | None:
+    """Of a set that is taken away, or of one number."""
+    if isinstance(answer, Scalar):
+        return [_Interval(answer.tree, answer.tree, True, True)]
+    return _intervals(answer)
+
+
+def _together(listing: Listing) -> list[_Interval] | None:
+    """Of inequalities for one name: what either holds for if they have no number in common, else what all hold for."""
+    conditions = [*_with_names(listing.parts)]
+    if not all(isinstance(part, (Relation, Named)) and _intervals(part) for part in conditions):
         return None
-    found = [interval for part in parts for interval in _intervals(part) or ()]
-    return found if len(_merged(found)) == len(found) else None
+    if len({*map(_name, conditions)}) > 1:
+        return None
+    sets = [_merged(_intervals(part) or ()) for part in conditions]
+    union = _merged([interval for each in sets for interval in each])
+    if listing.either or len(union) == sum(map(len, sets)):
+        return union
+    common = sets[0]
+    for each in sets[1:]:
+        common = _common(common, each)
+    return common
+
+
+def _with_names(parts: Sequence[Answer]) -> Iterator[Answer]:
+    """`x != 0, 5` is short for two."""
+    first = parts[0]
+    for part in parts:
+        if (
+            isinstance(first, Relation)
+            and first.signs == ("!=",)
+            and isinstance(part, Scalar)
+            and _is_name(first.sides[0])
+        ):
+            yield Relation(("!=",), (first.sides[0], part.tree))
+        else:
+            yield part
+
+
+def _gaps(intervals: Sequence[_Interval]) -> list[_Interval]:
+    """What lies between intervals in their order, before and behind them."""
+    gaps: list[_Interval] = []
+    low, holds = _LEAST, False
+    for interval in intervals:
+        gaps.append(_Interval(low, interval.low, holds, not interval.holds_low))
+        low, holds = interval.high, not interval.holds_high
+    gaps.append(_Interval(low, _INFINITE, holds, False))
+    return [gap for gap in gaps if not _is_empty(gap)]
+
+
+def _common(one: Sequence[_Interval], other: Sequence[_Interval]) -> list[_Interval]:
+    """What lies in both. Raises `Unread` where they are too many."""
+    if len(one) * len(other) > _MAX_PAIRS:
+        raise Unread("it has too many intervals")
+    pairs = (_overlap(first, second) for first in one for second in other)
+    return [overlap for overlap in pairs if not _is_empty(overlap)]
+
+
+def _overlap(one: _Interval, other: _Interval) -> _Interval:
+    low = max(one, other, key=lambda each: (_place(each.low), not each.holds_low))
+    high = min(one, other, key=lambda each: (_place(each.high), each.holds_high))
+    return _Interval(low.low, high.high, low.holds_low, high.holds_high)
+
+
+def _is_empty(interval: _Interval) -> bool:
+    low, high = _place(interval.low), _place(interval.high)
+    return low > high or (low == high and not (interval.holds_low and interval.holds_high))
 
 
 def _of_relation(relation: Relation) -> list[_Interval] | None:
@@ -92,13 +167,17 @@ def _of_relation(relation: Relation) -> list[_Interval] | None:
         sides, signs = sides[::-1], (signs[0].translate(str.maketrans("<>", "><")),)
     if len(signs) == 1 and _is_name(sides[0]) and not evaluation.variables(sides[1]):
         return _of_bound(signs[0], sides[1])
-    if len(signs) == 2 and _is_name(sides[1]) and not any(evaluation.variables(side) for side in sides[::2]):
+    if len(signs) == 2 and _is_name(sides[1]) and all(map(_is_bound, sides[::2])):
         if all(sign[0] == ">" for sign in signs):
             sides, signs = sides[::-1], signs[::-1]
         elif not all(sign[0] == "<" for sign in signs):
             return None
         return [_Interval(sides[0], sides[2], "=" in signs[0], "=" in signs[1])]
     return None
+
+
+def _is_bound(tree: Node) -> bool:
+    return tree in (_INFINITE, _LEAST) or not evaluation.variables(tree)
 
 
 def _of_bound(sign: str, bound: Node) -> list[_Interval] | None:

@@ -19,12 +19,12 @@ _LONG = 8
 _MANTISSA = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?")
 
 
-def equal(given: Node, reference: Node) -> bool:
+def equal(given: Node, reference: Node, positive: frozenset[str] = frozenset()) -> bool:
     """Is it the same quantity? A number has to be carried out, and may be more precise than a rounded reference."""
     try:
-        if evaluation.equal(given, reference):
+        if evaluation.equal(given, reference, positive):
             return _is_carried_out(given, reference)
-        return _rounds_to(given, reference) or _is_long_decimal_of(given, reference)
+        return rounds_to(given, reference) or _is_long_decimal_of(given, reference)
     except Unread:
         return False
 
@@ -40,14 +40,20 @@ def _is_idle(tree: Node) -> bool:
     """Does it add nothing, or multiply, divide or raise by one?"""
     texts = [part.text for part in tree.parts]
     if tree.kind == "sum" and "0" in texts:
-        return True
-    if tree.kind == "product" and "1" in texts and not any(map(_is_scale, tree.parts)):
+        return not any(map(_has_i, tree.parts))  # 0+2i
+    if tree.kind == "product" and "1" in texts and not any(map(_is_named, tree.parts)):
         return True
     return (tree.kind in ("quotient", "power") and texts[1] == "1") or any(map(_is_idle, tree.parts))
 
 
-def _is_scale(tree: Node) -> bool:
-    return tree.kind == "unit" or _is_unit(tree) or _is_power_of_ten(tree)
+def _has_i(tree: Node) -> bool:
+    return tree.text == "i" or any(map(_has_i, tree.parts))
+
+
+def _is_named(tree: Node) -> bool:
+    """May a factor of one be written before it: `1 cm`, `1x`?"""
+    base = tree.parts[0] if tree.kind == "power" else tree
+    return base.kind in ("unit", "name") or _is_unit(tree) or _is_power_of_ten(tree)
 
 
 def is_unfinished(given: Node, reference: Node) -> bool:
@@ -139,9 +145,9 @@ def _names(tree: Node) -> list[str]:
 # -- rounding --------------------------------------------------------------------------------------------------------
 
 
-def _rounds_to(given: Node, reference: Node) -> bool:
-    """The reference is a rounded decimal, and the answer is more precise and rounds to it."""
-    literal = _decimal(reference)
+def rounds_to(given: Node, reference: Node) -> bool:
+    """Raises `Unread`. The reference is a rounded decimal, and the answer is more precise and rounds to it."""
+    literal = decimal(reference)
     if literal is None or "." not in literal.text:
         return False
     scientific = literal is not _unsigned(without_unit(reference)[0])
@@ -149,28 +155,29 @@ def _rounds_to(given: Node, reference: Node) -> bool:
         return False
     if not is_plain(given) and evaluation.exact(without_unit(given)[0]) is not None:
         return False
-    return _within(given, reference, _with_literal(reference, _last_place(literal) / 2))
+    return within(given, reference, with_literal(reference, last_place(literal) / 2))
 
 
 def _is_long_decimal_of(given: Node, reference: Node) -> bool:
     """The answer has eight digits of a reference that no decimal can be equal to."""
-    literal = _decimal(given)
+    literal = decimal(given)
     if literal is None or "." not in literal.text or _digits(literal) < _LONG or _has_decimal(reference):
         return False
     value = evaluation.exact(without_unit(reference)[0])
     if value is not None and not _repeats(value):
         return False
-    return _within(given, reference, _with_literal(given, _last_place(literal)))
+    return within(given, reference, with_literal(given, last_place(literal)))
 
 
-def _within(given: Node, reference: Node, distance: Node) -> bool:
+def within(given: Node, reference: Node, distance: Node) -> bool:
+    """Are two quantities no farther apart than a third? Raises `Unread`."""
     if evaluation.variables(given) != evaluation.variables(reference):
         return False
     apart = Node("sum", (given, Node("negation", (reference,))))
     return evaluation.at_most(Node("quotient", (apart, distance)), 1)
 
 
-def _decimal(tree: Node) -> Node | None:
+def decimal(tree: Node) -> Node | None:
     """The number that a plain quantity is written with, where it is a single one."""
     tree = _unsigned(without_unit(tree)[0])
     if tree.kind == "product" and _is_power_of_ten(tree.parts[1]):
@@ -178,13 +185,19 @@ def _decimal(tree: Node) -> Node | None:
     return tree if tree.kind == "number" and "(" not in tree.text else None
 
 
-def _with_literal(tree: Node, value: Fraction) -> Node:
+def is_decimal(tree: Node) -> bool:
+    """Is it written as one number with a point?"""
+    literal = decimal(tree)
+    return literal is not None and "." in literal.text
+
+
+def with_literal(tree: Node, value: Fraction) -> Node:
     """The quantity with another number in it."""
     if tree.kind == "number":
         return replace(number("1"), value=value)
     if tree.kind == "quotient" or _is_unit(tree.parts[-1]) or _is_power_of_ten(tree.parts[-1]):
-        return replace(tree, parts=(_with_literal(tree.parts[0], value), *tree.parts[1:]))
-    return replace(tree, parts=(*tree.parts[:-1], _with_literal(tree.parts[-1], value)))
+        return replace(tree, parts=(with_literal(tree.parts[0], value), *tree.parts[1:]))
+    return replace(tree, parts=(*tree.parts[:-1], with_literal(tree.parts[-1], value)))
 
 
 def _digits(literal: Node) -> int:
@@ -192,7 +205,8 @@ def _digits(literal: Node) -> int:
     return len((match[1] + match[2]).lstrip("0")) if match else 0
 
 
-def _last_place(literal: Node) -> Fraction:
+def last_place(literal: Node) -> Fraction:
+    """What one is worth in the last place of a decimal."""
     match = _MANTISSA.fullmatch(literal.text)
     places, exponent = (len(match[2]), int(match[3] or 0)) if match else (0, 0)
     return Fraction(10) ** (exponent - places)

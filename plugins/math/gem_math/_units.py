@@ -36,7 +36,7 @@ _MEASURED = {
     "s": """
         1 s sec second | 1e-3 ms millisecond | 60 min minute | 3600 h hr hour | 86400 day | 604800 week""",
     "month": "1 month | 12 yr year",
-    "g": "1 g gram | 1000 kg kilogram | 1e-3 mg milligram | 453.59237 lb pound | 28.349523125 oz ounce",
+    "g": "1 g gram | 1000 kg kilogram | 1e-3 mg milligram | 1 gm | 453.59237 lb pound | 28.349523125 oz ounce",
     "L": "1 L l liter litre | 1e-3 mL ml milliliter millilitre",
     "$": "1 $ dollar USD | 1/100 cent ¢",
     "€": "1 € euro EUR",
@@ -53,6 +53,9 @@ _MEASURED = {
     "eV": "1 eV",
     "unit": "1 unit",
 }
+LAST = frozenset(("total", "altogether", "overall", "old"))
+SILENT = LAST | frozenset(("different", "distinct", "possible", "such", "unique", "ordered", "separate", "full"))
+"""Words between a number and what it counts that leave the number as it is; those of `LAST` also behind it."""
 _POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cu": 3, "cubed": 3}
 PER = frozenset({"per"})
 """Words between two units whose quotient is meant."""

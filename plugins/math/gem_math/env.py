@@ -120,7 +120,7 @@ class MathEnv(QuestionEnv):
             return self.no_answer
         from gem_math import grading
 
-        references = [answer_of(str(each)) for each in as_list(self.answer)]
+        references = [answer_of(str(each), self.published) for each in as_list(self.answer)]
         if self.published:
             return grading.by_published_rules(given, references, self.timeout)
         return grading.by_meaning(given, references, self.asked)

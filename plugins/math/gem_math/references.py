@@ -9,6 +9,7 @@ import re
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
 from gem_core.responses import last_box
+from gem_math._references import answer_of as boxed_answer
 
 _MARKED = re.compile(r"(?:^|\n)[ \t]*####(?!#)[ \t]*(\S[^\n]*?)\s*\Z")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
@@ -16,8 +17,12 @@ _FEW_WORDS, _MANY_WORDS = 4, 7
 """Fewer words may be a name or a unit; more than many are no answer, even where all of them can be read."""
 
 
-def answer_of(reference: str) -> str:
-    """The answer in a reference: the content of its last box, what follows `####` in its last line, or all of it.
+def answer_of(reference: str, published: bool = False) -> str:
+    """The answer in a reference: what its boxes have, what follows `####` in its last line, or all of it.
+
+    Args:
+        reference: what a data set has.
+        published: of several boxes take the last one, as published results do, also where all are one answer.
 
     Example:
         >>> from gem_math.references import answer_of
@@ -26,7 +31,7 @@ def answer_of(reference: str) -> str:
     """
     inside = last_box(reference)
     if inside is not None:
-        return inside
+        return inside if published else boxed_answer(reference)
     marked = _MARKED.search(reference)
     return marked[1] if marked else reference
 

@@ -94,7 +94,6 @@ DEGENERATE = (
     ),
     *(
         "5\\ldots",
-        "\\approx 5",
         "5?",
         "~5.1",
         "5 \\to 6",

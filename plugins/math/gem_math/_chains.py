@@ -1,0 +1,66 @@
+"""Chains: sides that are equal or nearly so, of which the last is the value, as in `4! \\times 3 = 72`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from gem_math import _evaluation as evaluation
+from gem_math import _quantities as quantities
+from gem_math._answers import Answer, Named, Relation, Rounded, Scalar
+from gem_math._expressions import Node
+from gem_math._tokens import Unread
+
+_LESS_THAN_ONE = Fraction(999, 1000)
+
+
+def equation(left: Node, right: Node) -> Answer:
+    """An equation; the number on the right where both sides are numbers. Raises `Unread` where these differ."""
+    if evaluation.variables(left) or evaluation.variables(right):
+        return Relation(("=",), (left, right))
+    return value(("=",), (left, right))
+
+
+def chain(signs: Sequence[str], trees: Sequence[Node], name: str) -> Answer:
+    """The value of a chain, of which the first side may be a quantity that is not computed: `m+n = 5+6 = 11`."""
+    if not evaluation.variables(trees[0]) or _holds(signs[0], trees[0], trees[1]):
+        return value(signs, trees)
+    return Named(name, value(signs[1:], trees[1:]), trees[0], is_claim=True)
+
+
+def value(signs: Sequence[str], trees: Sequence[Node]) -> Answer:
+    """The last side, if the chain holds; with what is exact where the last side is rounded. Raises `Unread`."""
+    if not _has_letters(trees[-1]):  # a formula on the way is not computed: V = \\pi r^2 h = 12\\pi
+        kept = [(sign, tree) for sign, tree in zip(("=", *signs), trees, strict=True) if not _has_letters(tree)]
+        signs, trees = [sign for sign, _ in kept[1:]], [tree for _, tree in kept]
+    if not all(map(_holds, signs, trees, trees[1:])):
+        raise Unread("the sides of an equation differ")
+    last = Scalar(trees[-1])
+    return Rounded(Scalar(trees[signs.index("~")]), last) if "~" in signs else last
+
+
+def _has_letters(tree: Node) -> bool:
+    if tree.kind in ("name", "value"):
+        return bool(evaluation.variables(tree))
+    return any(map(_has_letters, tree.parts))
+
+
+def _holds(sign: str, one: Node, other: Node) -> bool:
+    try:
+        if sign == "~":
+            return _is_near(one, other)
+        return evaluation.equal(one, other) or quantities.rounds_to(one, other)
+    except Unread:
+        return False
+
+
+def _is_near(one: Node, other: Node) -> bool:
+    """Is it a number rounded, up or down? The unit may stand behind one of both only."""
+    (bare, units), (rounded, others) = map(quantities.without_unit, (one, other))
+    if (not units or not others) and "%" not in (*units, *others):
+        one, other = bare, rounded
+    literal = quantities.decimal(other)
+    if literal is None:
+        return False
+    distance = quantities.last_place(literal) * _LESS_THAN_ONE
+    return quantities.within(one, other, quantities.with_literal(other, distance))
