@@ -15,6 +15,7 @@ class Corridor(Env):
 
     Observation: the row, for example `..@...G`. Action: `<` or `>`, white space around it ignored. Reaching `G` pays 1
     and terminates, any other legal move pays 0, an illegal one -0.1; after `max_turns` the episode is truncated.
+    The row is all the text: nothing says what a move is, so that prompts of small models stay short.
 
     Args:
         length: number of cells.

@@ -155,7 +155,7 @@ _WORD_GAMES: tuple[tuple[str, str, _Variants], ...] = (
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
     """Every game of this package."""
-    yield EnvSpec("game:Corridor-v0", "gem_games.corridor:Corridor", tags=(*_TAGS, "tiny"))
+    yield EnvSpec("game:Corridor-v0", "gem_games.corridor:Corridor", tags=(*_TAGS, "tiny", "bare"))
     for games, tags, extra in ((_GAMES, _TAGS, None), (_WORD_GAMES, (*_TAGS, "words"), "games")):
         for stem, entry_point, variants in games:
             for variant, kwargs in variants.items():

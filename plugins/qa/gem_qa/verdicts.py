@@ -17,16 +17,26 @@ _ARTICLES = frozenset(("a", "an", "the"))
 
 _MAX_CHARACTERS = 10_000
 """Longer answers are compared as they stand."""
+_WESTERN = {
+    **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},
+    **str.maketrans("\u3000\u066b\u066c\u066a\u30fb\uff65\u05be", " .,%---"),
+}
+"""Full-width characters, Arabic separators of numbers, and the dots and dashes that join words of other scripts."""
+_PUNCTUATION_KINDS = frozenset(("Po", "Ps", "Pe", "Pi", "Pf"))
+_MEANT = frozenset("\u2018\u2019\u2030\u2031\u2032\u2033\u2034\u00a7")
+"""Apostrophes, which may be part of a word, per mille, primes, and the section sign."""
 _APOSTROPHES = re.compile(r"(?<=\w)['\u2018\u2019`\u00b4](?=\w)")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212]")
 _RANGE = re.compile(r"(?<=\d)\s+-\s+(?=\d)")
 _PERCENT = re.compile(r"(?<=\d)\s*(?:percent|per cent)\b")
-_MARKED = re.compile(r"\\(?:text|math)(?:bf|it|rm)?\{([^{}\\]+)\}|(\*{1,3})([^\s*](?:[^*]*[^\s*])?)\2")
+_MARKED = re.compile(
+    r"[\s\"'(]*(?:\\(?:text|math)(?:bf|it|rm)?\{([^{}\\]+)\}|(\*{1,3})([^\s*](?:[^*]*[^\s*])?)\2)[\s\"').,:;!?]*"
+)
 _TOKEN = re.compile(
     r"(?P<number>(?:(?<![\w.])[-])?(?:\d+(?:[.,:/-]\d+)*|(?<![\w.])\.\d+))"
     r"|(?P<initials>(?<!\w)(?:[^\W\d_]\.\s?){2,}(?:[^\W\d_](?!\w))?)"
     r"|(?P<word>[^\W\d_]+(?:[-/][^\W\d_]+)*)"
-    r"|(?P<sign>(?<=\w)-(?!\w)|[+#%&$@<>=*/^|~\\]|[^\w\s!-/:-@\[-`{-~\u2018-\u201f\u2026\u00ab\u00bb\u00bf\u00a1\u00b7])"
+    r"|(?P<sign>(?<=\w)-(?!\w)|[+#%&$@<>=*/^|~\\]|[^\w\s!-/:-@\[-`{-~\u2018\u2019])"
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _INITIAL_ENDS = re.compile(r"[.\s]")
@@ -36,12 +46,14 @@ _JOINTS = re.compile(r"[-/]")
 def is_right(given: str, accepted: str) -> bool:
     """Do two answers have the same words, numbers and signs?
 
-    Case, white space, quotation marks, punctuation at the ends of words, and articles before a word do not matter.
+    Case, white space, quotation marks, punctuation at the ends of words, of any script, and articles before a word do
+    not matter. Digits of all scripts are the same digits.
     Words may be written together, apart or with a hyphen. Numbers count as they are written, without commas between
     thousands.
     """
     if len(given) > _MAX_CHARACTERS:  # normal forms take the square of the length, where all characters are accents
         return given.strip() == accepted.strip()
+    given, accepted = _western(given), _western(accepted)
     if _folded(given).strip() == _folded(accepted).strip():
         return bool(given.strip())
     return bool(_forms(_unmarked(given)) & _forms(accepted))
@@ -60,7 +72,7 @@ def normalised(text: str) -> str:
 
 def _unmarked(given: str) -> str:
     """Without what makes all of an answer bold or a text: `**Paris**`, `\\text{True}`."""
-    match = _MARKED.fullmatch(given.strip())
+    match = _MARKED.fullmatch(given)
     return match[1] or match[3] if match else given
 
 
@@ -83,6 +95,20 @@ def _tokens(text: str) -> Iterator[str]:
         elif match["initials"]:
             token = _INITIAL_ENDS.sub("", token)
         yield "and" if token == "&" else token
+
+
+def _western(text: str) -> str:
+    """With digits and signs as English has them, and without the punctuation of other scripts."""
+    return "".join(_western_character(each) for each in text.translate(_WESTERN))
+
+
+def _western_character(character: str) -> str:
+    if character.isascii():
+        return character
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
+    dropped = unicodedata.category(character) in _PUNCTUATION_KINDS and character not in _MEANT
+    return " " if dropped else character
 
 
 def _folded(text: str) -> str:

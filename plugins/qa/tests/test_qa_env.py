@@ -103,15 +103,15 @@ def test_without_an_answer_nothing_is_paid_and_the_action_is_invalid(tmp_path: P
 def test_the_format_that_is_asked_for_is_the_one_that_is_graded(tmp_path: Path) -> None:
     for boxed, form in {False: "<answer>", True: "\\boxed{"}.items():
         env = asked(tmp_path, "b", boxed=boxed)
-        observation, _ = env.reset(seed=0)
-        assert form in observation
-        assert "Question: Who?" in observation
-        assert "invalid_action" not in env.step(observation)[4]  # the example in it is an answer
+        observation, info = env.reset(seed=0)
+        assert observation == "Who?"
+        assert form in info["suffix"]
+        assert "invalid_action" not in env.step(info["suffix"])[4]  # the example in it is an answer
         assert answered(env, "\\boxed{b}" if boxed else tagged("b"))[1] == 1.0
 
 
-def test_the_preamble_can_be_left_out(tmp_path: Path) -> None:
-    assert asked(tmp_path, "b", template="{question}").reset(seed=0)[0] == "Who?"
+def test_the_instruction_can_be_left_out(tmp_path: Path) -> None:
+    assert asked(tmp_path, "b", instruction=False).reset(seed=0) == ("Who?", {})
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_training_has_our_verdict_and_evaluation_the_published_one(env_id: str, 
 def test_rules_are_answered_in_a_box(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"question": "Is it?", "answer": "True"}')
     env = gem_core.make("logic:RuleTaker-d3", dataset=str(tmp_path / "q.jsonl"))
-    assert "\\boxed" in env.reset(data_index=0)[0]
+    assert "\\boxed{True}" in env.reset(data_index=0)[1]["suffix"]
     assert env.step("\\boxed{true}")[1] == 1.0
     env.reset(data_index=0)
     assert env.step("<answer>True</answer>")[4]["invalid_action"] is True

@@ -15,8 +15,9 @@ import pytest
 
 import gem_core
 from gem_core import make_vec
-from gem_core.env import Env
+from gem_core.env import Env, shown_text
 from gem_core.errors import EnvError
+from gem_questions import BOX
 from gem_questions import _questions as questions
 from gem_questions import _rows as rows
 from gem_questions._questions import WINDOW, Questions, order
@@ -279,6 +280,45 @@ def test_columns_have_any_name(tmp_path: Path) -> None:
 def test_a_template_shows_the_question_where_it_says(path: str) -> None:
     env = make(path, template="{x} Solve: {question} {")
     assert env.reset(row=4)[0] == "{x} Solve: question 4 {"
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "suffix"),
+    [
+        ({}, BOX.text),
+        ({"instruction": "Only \\boxed{}."}, "Only \\boxed{}."),
+        ({"instruction": False}, None),
+        ({"instruction": ""}, None),
+        ({"template": "Solve: {question}"}, BOX.text),
+        ({"template": "{question} Use \\boxed{}."}, None),
+        ({"template": "{question} Use \\boxed{}.", "instruction": "Be brief."}, "Be brief."),
+    ],
+    ids=str,
+)
+def test_the_form_of_the_answer_is_said_after_the_question(path: str, kwargs: dict[str, Any], suffix: str) -> None:
+    observation, info = make(path, **kwargs).reset(row=4)
+    assert info.get("suffix") == suffix
+    assert "question 4" in observation
+    assert shown_text(observation, info) == observation + (f"\n{suffix}" if suffix else "")
+
+
+@pytest.mark.parametrize("instruction", [None, 1, ["\\boxed{}"]], ids=repr)
+def test_an_instruction_of_another_kind_is_refused(path: str, instruction: Any) -> None:
+    with pytest.raises(EnvError, match="instruction"):
+        make(path, instruction=instruction)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "mark"), [("math:Sample", "\\boxed{"), ("qa:Sample", "<answer>"), ("code:Sample", "```")]
+)
+def test_every_kind_of_question_says_its_own_form(env_id: str, mark: str) -> None:
+    assert mark in gem_core.make(env_id).reset(row=0)[1]["suffix"]
+    assert "suffix" not in gem_core.make(env_id, instruction=False).reset(row=0)[1]
+
+
+def test_a_published_text_stays_bare(path: str) -> None:
+    env = gem_core.make("math:Math12K-v0", dataset=path)
+    assert env.reset(row=4) == ("question 4", {})
 
 
 def test_a_template_without_the_question_is_refused(path: str) -> None:

@@ -12,6 +12,7 @@ from gem_grading import grade
 from gem_questions import BOX, ReplyForm, published_box
 from gem_questions.forms import checked_instruction, instructed
 from gem_reasoning_gym._entries import HIGHEST, Definition, Entry, drawn, entry
+from gem_reasoning_gym._golds import corrected
 from gem_reasoning_gym.scoring import compared, compares, function_name
 
 MAX_ANSWER_LENGTH = 32_768
@@ -43,10 +44,13 @@ class ReasoningGym(Env):
 
     No answer is evaluated: numbers, tables and formulas are parsed.
 
+    `rg:<name>-v0` shows the bare question and pays reasoning-gym's score, for comparison with published results.
+    `rg:<name>` says that the answer has to stand in a box, and white space around it in the box does not count.
+
     Most scores are reasoning-gym's: some data sets pay up to 0.05 for any text in a box, and those that compare text
     pay a part for an answer that merely contains the right one. Where reasoning-gym pays more than that for answers
-    that solve nothing, `rg:<name>` has a score of our own, and `rg:<name>-v0` keeps reasoning-gym's, for comparison
-    with published results. game_of_life_halting, where any text was right, takes True or False.
+    that solve nothing, or where its answers are wrong, `rg:<name>` has a score of our own. game_of_life_halting, where
+    any text was right, takes True or False.
 
     - countdown, puzzle24: the numbers of the question, each once, have to give the exact value; all else pays 0. `-v0`
       pays 0.01 or 0.05 for it, and in puzzle24 all for any four numbers.
@@ -61,6 +65,8 @@ class ReasoningGym(Env):
       follows, a premise and `(P or Q)` among them.
     - sokoban: every move has to be possible, and the last one solves the puzzle. `-v0` leaves out moves against walls,
       so that a long walk without a plan solves a tenth of the puzzles.
+    - syllogism: an answer is right if it is true in all models of the premises. In every seventh entry, `-v0` pays for
+      the wrong one.
     - spell_backward: text after the word is wrong, and less than half of the letters pay nothing.
     - arc_agi, calendar_arithmetic, emoji_mystery, figlet_font, fraction_simplification, futoshiki, knights_knaves,
       letter_jumble, mini_sudoku, pool_matrix, prime_factorization, rearc, rectangle_count, sentence_reordering,
@@ -134,6 +140,8 @@ class ReasoningGym(Env):
         else:
             self._entry = self._asked(self._next if data_index is None else data_index)
             self._next += data_index is None
+        if not self._published:
+            self._entry = corrected(self._definition.name, self._entry)
         return self._entry["question"], instructed({}, _FORM, self._instruction)
 
     def step(self, action: str) -> StepResult:

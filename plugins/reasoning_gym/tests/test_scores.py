@@ -17,7 +17,8 @@ pytest.importorskip("reasoning_gym")
 import gem_core
 import gem_reasoning_gym
 from gem_reasoning_gym._entries import Definition, entry
-from gem_reasoning_gym._names import VERSIONED
+from gem_reasoning_gym._golds import CORRECTED
+from gem_reasoning_gym._names import SCORED_ANEW
 from gem_reasoning_gym.scorers import PUBLISHED, RIGHT, SAME
 from gem_testing import Bound, HackingError, check_hacking
 
@@ -204,7 +205,7 @@ def test_near_expressions_earn_no_more_than_they_did(name: str) -> None:
             assert (score(name, answer, number) == 1.0) <= (theirs(name, answer, number) == 1.0), (number, answer)
 
 
-@pytest.mark.parametrize("name", sorted(VERSIONED - {"propositional_logic"}))
+@pytest.mark.parametrize("name", sorted(SCORED_ANEW - {"propositional_logic", *CORRECTED}))
 def test_no_answer_earns_more_than_it_did(name: str) -> None:
     for number in range(10):
         for answer in near(oracle(name, number)):
@@ -264,7 +265,7 @@ def test_every_entry_of_propositional_logic_has_a_right_answer() -> None:
 
 
 def test_the_data_sets_with_scores_of_our_own_have_the_published_ones_too() -> None:
-    assert {*RIGHT} - {*SAME} == VERSIONED
+    assert {*RIGHT, *CORRECTED} - {*SAME} == SCORED_ANEW
     assert paid("rg:puzzle24-v0", "4*6*1*1") == (1.0, True)
     assert paid("rg:puzzle24", "4*6*1*1") == (0.0, False)
     assert paid("rg:coin_flip-v0", "0", 1)[0] > 0.0

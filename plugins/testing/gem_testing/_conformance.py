@@ -160,6 +160,10 @@ class EnvConformance:
         """`sample_random_action` gives valid actions in every state, the same ones under one seed."""
         self.check(checks.random_action)
 
+    def test_form(self) -> None:
+        """The text that an agent is shown first says the form that random actions have."""
+        self.check(checks.form)
+
     def test_seeding(self) -> None:
         """One seed and one list of actions give one episode, and the unseeded one after it."""
         self.check(checks.seeding)

@@ -320,6 +320,14 @@ class SamplesInvalid(Count):
         return str(self.rng.randint(7, 12))
 
 
+# form
+
+
+class HidesItsForm(Count):
+    def sample_random_action(self) -> Any:
+        return f"\\boxed{{{super().sample_random_action()}}}"
+
+
 # closing
 
 
@@ -639,6 +647,7 @@ BAD: list[tuple[checks.Check, type[Env], str]] = [
     (checks.random_action, SamplesNumbers, "gave 7 in turn 1 of seed 0. Give a string"),
     (checks.random_action, SamplesUnseeded, "Draw from self.rng"),
     (checks.random_action, SamplesInvalid, "which step() called invalid"),
+    (checks.form, HidesItsForm, r"does not say '\\boxed{' (seed 0)"),
     (checks.closing, ClosesOnce, "the second close() before the first reset raised IndexError"),
     (checks.closing, ClosesAfterReset, "the first close() before the first reset raised AttributeError"),
     (checks.seeding, IgnoresSeeds, "reset(seed=0) and the same actions gave different episodes"),

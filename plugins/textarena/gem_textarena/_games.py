@@ -36,6 +36,8 @@ class Rules:
     """Whether the task was solved at an ordinary end; by default, where the reward is 1."""
     finish: Callable[[Any, str], tuple[float, str]] | None = None
     """Reward and last words of an ordinary end, after the last move; by default those of the game."""
+    form: str = ""
+    """The form of a move, for a game that does not say it."""
 
 
 def _one_of(moves: Callable[[Any], Sequence[str]], otherwise: str = "") -> Draw:
@@ -221,7 +223,9 @@ def _repeats_card(game: Any, move: str) -> bool:
 
 RULES: Mapping[str, Rules] = {
     "2048": Rules(_one_of(_slides), points=_completion),
-    "Bandit": Rules(_one_of(lambda game: game.buttons), finish=_button),
+    "Bandit": Rules(
+        _one_of(lambda game: game.buttons), finish=_button, form="Answer with a button in brackets, for example [red]."
+    ),
     "Blackjack": Rules(_one_of(lambda game: ("Hit", "Stand")), points=_won, success=_beats_dealer),
     "Countdown": Rules(_one_of(_sums)),
     "Crosswords": Rules(_letter, points=_completion, is_guess=_guesses_letter),

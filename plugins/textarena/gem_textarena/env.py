@@ -37,6 +37,7 @@ class TextArena(Env):
 
     - 2048, Blackjack, Crosswords, Minesweeper, PegJump, Set and Sudoku have points.
     - Bandit: the best button pays 1 and another one 0. TextArena pays the regret, so the best button pays least.
+      The text says that a button stands in brackets.
     - Blackjack: success means more hands won than lost.
     - Crosswords, Minesweeper, Sudoku: a wrong guess is no invalid action. As in TextArena, two in a row end the game.
     - FifteenPuzzle: a solved puzzle pays 1. TextArena raises an error.
@@ -82,7 +83,8 @@ class TextArena(Env):
             ) from error
         self._paid = 0.0
         self._board = ""
-        return self._told(ended=False)
+        text, info = self._told(ended=False)
+        return "\n".join(filter(None, [text, RULES[game_of(self._name)].form])), info
 
     def step(self, action: str) -> StepResult:
         """Make a move."""

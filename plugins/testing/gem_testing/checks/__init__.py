@@ -21,6 +21,7 @@ from gem_testing.checks._contract import (
     step,
     success,
 )
+from gem_testing.checks._form import form
 from gem_testing.checks._repeatability import (
     global_random,
     own_state,
@@ -42,6 +43,7 @@ __all__ = [
     "adversarial",
     "closing",
     "construction",
+    "form",
     "global_random",
     "info",
     "keyword_arguments",
@@ -70,6 +72,7 @@ OTHERS: tuple[Check, ...] = (
     info,
     success,
     random_action,
+    form,
     closing,
     seeding,
     seeds_differ,
