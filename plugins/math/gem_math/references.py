@@ -39,7 +39,8 @@ def answer_of(reference: str, published: bool = False) -> str:
 @functools.lru_cache(maxsize=4096)  # the reference of a group is asked for again and again
 def is_read(answer: str) -> bool:
     """Does the grammar read this? What it does not read is right only where both are written alike."""
-    from gem_math._answers import Listing, Words, read  # needs mpmath, which may not be installed
+    from gem_math._answers import Listing, Words  # needs mpmath, which may not be installed
+    from gem_math._structure import read
     from gem_math._tokens import Unread
 
     try:

@@ -33,7 +33,8 @@ def test_the_examples_are_true(module: Any) -> None:
         ("#### 1,250", "1,250"),
         ("It is ten.\n  #### -3.5  \n\n", "-3.5"),
         ("#### 4\n#### 5", "5"),
-        ("first \\boxed{3}, then \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"),
+        ("First \\boxed{3}. Then half: \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"),
+        ("either \\boxed{3} or \\boxed{4}", "3 \\text{ or } 4"),
         ("\\boxed{7}\n#### 8", "7"),
         ("12", "12"),
         ("#### The answer\nis 12", "#### The answer\nis 12"),  # a heading, and no last line
