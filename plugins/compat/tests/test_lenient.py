@@ -202,7 +202,7 @@ def test_tests_that_are_set_are_run() -> None:
     assert [*rewards, env.step(ADD)[1], env.step("no program")[1]] == [1.0, 1.0, 1.0, 0.0, -0.1]
     assert env.tests == {"inputs": ["1 1\n"], "outputs": ["3\n"]}
     env.tests = {"inputs": [1]}
-    with pytest.raises(EnvError, match="tests must hold"):
+    with pytest.raises(EnvError, match="tests: column 'tests' must hold"):
         env.step(ADD)
     env.close()
 
