@@ -9,8 +9,16 @@ import pytest
 from gem_core.installation import missing_from
 from gem_support.tutorials import run_tutorial
 
-TUTORIALS = ["first_environment", "first_tool", "first_estimator", "own_questions", "evaluating", "viewing"]
-EXTRAS = {"own_questions": "math", "evaluating": "eval", "viewing": "eval"}
+TUTORIALS = [
+    "first_environment",
+    "first_tool",
+    "first_estimator",
+    "own_questions",
+    "own_grader",
+    "evaluating",
+    "viewing",
+]
+EXTRAS = {"own_questions": "math", "own_grader": "math", "evaluating": "eval", "viewing": "eval"}
 
 
 @pytest.mark.parametrize("name", TUTORIALS)

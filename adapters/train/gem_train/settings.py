@@ -28,6 +28,7 @@ from gem_core.registry import advantage_spec, spec
 from gem_core.specs import AdapterSpec
 from gem_core.vector import backend_spec, make_vec, share_slots, weights_of
 from gem_train._corrections import Correction, CorrectionKind, Unit
+from gem_train.arguments import recorded
 from gem_train.records import Detail
 from gem_train.report import RunReport
 from gem_train.rollout import GroupFilter, Reporter, RolloutSettings, Thoughts
@@ -330,7 +331,8 @@ class RunSettings:
 
     def described(self) -> dict[str, Any]:
         """The settings by name, for records and trackers; an adapter adds those of its framework."""
-        return {name: getattr(self, name) for name in self.declared()}
+        found = {name: getattr(self, name) for name in self.declared()}
+        return {**found, "env_kwargs": recorded(self.env_kwargs)}
 
     @property
     def records(self) -> Path | None:

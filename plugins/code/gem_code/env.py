@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from gem_code._comparison import Comparison
-from gem_code._programs import last_program
-from gem_code._running import run_tests
-from gem_code._tests import Called, Test, UnreadableTests, function_named_in, read_tests
+from gem_code import grading
+from gem_code._tests import Test, UnreadableTests, function_named_in, read_tests
 from gem_core.env import Info
-from gem_core.errors import EnvError
-from gem_questions import BLOCK, RIGHT, Data, Grader, QuestionEnv, ReplyForm, Row, Verdict, checks, published_block
-from gem_sandbox import Limits, LocalSandbox, Sandbox
+from gem_questions import BLOCK, Data, Grader, QuestionEnv, ReplyForm, Row, Verdict, checks
+from gem_sandbox import LocalSandbox, Sandbox
 
 
 class CodeEnv(QuestionEnv):
@@ -119,18 +116,10 @@ class CodeEnv(QuestionEnv):
             streaming=streaming,
             grader=grader,
         )
-        if reward not in ("all", "fraction"):
-            raise EnvError(f"reward must be 'all' or 'fraction', and is {reward!r:.80}")
-        if tolerance is not None and checks.finite("tolerance", tolerance) < 0:
-            raise EnvError(f"tolerance must not be negative, and is {tolerance!r}")
         self.max_tests = checks.whole("max_tests", max_tests, 1)
-        self.comparison = Comparison(tolerance, published)
-        self.reward = reward
-        self._limits = Limits(
-            wall=checks.seconds("timeout", timeout),
-            memory=checks.whole("memory", memory, 1 << 20),
-            output=checks.whole("output", output, 0),
-        )
+        self.comparison = grading.comparison_of(tolerance, published)
+        self.reward = grading.checked_reward(reward)
+        self._limits = grading.limits_of(timeout, memory, output)
         self._sandbox = sandbox or LocalSandbox(backend=backend, preload=("numpy",), allow_unsafe=allow_unsafe)
 
     def accepts(self, answer: Any) -> bool:
@@ -152,14 +141,14 @@ class CodeEnv(QuestionEnv):
             tests = read_tests(self.answer, function_named_in(row))
         except UnreadableTests:  # for a grader of the user's
             tests = []
-        self._function = next((test.function for test in tests if isinstance(test, Called)), None)
+        self._function = grading.function_of(tests)
         self.reply_form = BLOCK if self._function is None else _form_of(self._function)
-        self.tests = sorted(tests, key=_size, reverse=True)[: self.max_tests] if len(tests) > self.max_tests else tests
+        self.tests = grading.longest(tests, self.max_tests)
         return {}
 
     def answer_in(self, response: str) -> str | None:
         """The last program."""
-        return published_block(response) if self.comparison.published else last_program(response, self._function)
+        return grading.program_in(response, self._function, self.comparison.published)
 
     def grade(self, action: str) -> Verdict:
         """Run the tests."""
@@ -167,13 +156,9 @@ class CodeEnv(QuestionEnv):
         if program is None:
             return self.no_answer
         parts = self.reward == "fraction"
-        done = run_tests(self._sandbox, program, self.tests, limits=self._limits, by=self.comparison, to_the_end=parts)
-        score = done.passed / len(self.tests)
-        info: Info = {"score": score} if parts else {}
-        if done.error is None:
-            return Verdict(1.0, correct=True, info=info) if parts else RIGHT
-        info["program_error" if done.error.graded else "grading_error"] = done.error.text
-        return Verdict(score if parts else 0.0, info=info)
+        return grading.by_tests(
+            self._sandbox, program, self.tests, limits=self._limits, by=self.comparison, parts=parts
+        )
 
     def close(self) -> None:
         """End the sandbox."""
@@ -190,7 +175,3 @@ def _form_of(function: str) -> ReplyForm:
         f"Answer with Python that defines {function}, as a function or as a method of a class Solution. "
         "Put the whole program in one block:\n```python\n# your program\n```",
     )
-
-
-def _size(test: Test) -> int:
-    return len(test.given)

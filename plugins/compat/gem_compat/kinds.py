@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 import gem_core.env
-from gem_compat.lenient import Lenient, lenient
+from gem_compat.lenient import Games, Lenient, lenient
 from gem_compat.questions import Entries, Questions
 from gem_questions import QuestionEnv
 
@@ -25,4 +25,6 @@ def lenient_kind(kind: type[gem_core.env.Env]) -> type[Lenient]:
         return getattr(importlib.import_module(module), attribute)
     if issubclass(kind, QuestionEnv):
         return lenient(kind, Questions)
+    if kind.__module__.startswith("gem_games.") and not kind.__module__.endswith(".wiki_game"):  # which asks a server
+        return lenient(kind, Games)
     return lenient(kind, Entries if name == "gem_reasoning_gym.env:ReasoningGym" else Lenient)

@@ -29,6 +29,11 @@ _IDLE = frozenset(
     {"load_from_cache_file", "max_workers", "only_real_words", "sandbox_type", "seed", "use_mp", "verbose"}
 )
 """Arguments that change nothing here: answers and programs are always confined, and games are seeded by `reset`."""
+_ELSEWHERE = frozenset(
+    {"board_size", "clues", "dataset", "hardcore", "max_number", "max_tests", "max_turns", "min_number", "num_rows"}
+    | {"num_words", "scale", "size", "split", "target_tile", "tokenizer", "word_length", *_RENAMED}
+)
+"""Arguments that upstream's other environments have, so that nobody has misspelt them."""
 _SEEDS = 2**64
 """Seeds of data sets are below; upstream takes any whole number."""
 
@@ -53,8 +58,6 @@ class Lenient(gem_core.env.Env):
     def __init__(self, **arguments: Any) -> None:
         self.arguments = Kept(arguments)
         cast("Any", self.ours).__init__(self, **self.named(arguments))
-        if self.ours.__module__.startswith("gem_games."):
-            self.reset()
 
     def named(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """These arguments under the names that `ours` has for them."""
@@ -72,6 +75,21 @@ class Lenient(gem_core.env.Env):
     def __reduce__(self) -> Any:
         made = "made" in vars(type(self))
         return _empty, (self.ours, type(self).__bases__[0]) if made else (type(self), None), vars(self)
+
+
+class Games(Lenient):
+    """A game, which begins with its construction."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.reset()
+
+    def named(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """If one argument is to be drawn, all are that can be."""
+        found = super().named(arguments)
+        parameters = inspect.signature(self.ours).parameters.values()
+        drawn = [one.name for one in parameters if "None" in str(one.annotation)]
+        return {**found, **dict.fromkeys(drawn)} if any(found.get(name, 0) is None for name in drawn) else found
 
 
 def lenient(kind: type[gem_core.env.Env], mixin: type[Lenient] = Lenient) -> type[Lenient]:
@@ -114,7 +132,7 @@ def named(
             found.setdefault(here, value)  # `eval` wins over `seed`
         elif name not in _IDLE and open_ended and (more is None or name in more):
             found[name] = value
-        elif name not in _IDLE and (hint := near_matches(name, known)):
+        elif name not in _IDLE | _ELSEWHERE and (hint := near_matches(name, known)):
             warnings.warn(f"{ours.__name__} ignores {name}={value!r:.80}, as gem-llm does.{hint}", stacklevel=2)
     if "data_seed" in found:
         found["data_seed"] = int(found["data_seed"]) % _SEEDS

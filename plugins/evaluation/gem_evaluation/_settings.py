@@ -13,6 +13,7 @@ from gem_core.registry import build, provenance, spec
 from gem_core.tools import Toolbox, ToolEnv
 from gem_evaluation._conversation import ConversationSettings
 from gem_evaluation._errors import EvaluationError
+from gem_train.arguments import recorded
 from gem_train.rollout import Thoughts
 
 DEFAULT_TASKS = 100
@@ -46,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     @property
     def identity(self) -> dict[str, Any]:
         """Everything that could change a number: all but how much is played."""
-        fields = msgspec.to_builtins(self)
+        fields = msgspec.to_builtins(msgspec.structs.replace(self, env_kwargs=recorded(self.env_kwargs)))
         for name in ("tasks", "repeats", "name"):
             del fields[name]
         return {**fields, "provenance": str(provenance(self.id))}

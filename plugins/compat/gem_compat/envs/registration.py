@@ -65,17 +65,19 @@ def make(env_id: str, **kwargs: Any) -> gem_core.env.Env:
 
     Arguments that one of this project's environments does not have are ignored, as upstream does.
     """
-    spec = registry.spec(_full(env_id))
+    spec = wanted = registry.spec(_full(env_id))
     constructor = spec.resolve()
     given = {name: value for name, value in kwargs.items() if value is not None or name != "dataset"}
     if not inspect.isclass(constructor):
         given = _accepted(constructor, given)
     elif _is_ours(constructor):
-        spec = dataclasses.replace(spec, entry_point=lenient_kind(constructor))
+        wanted = dataclasses.replace(spec, entry_point=lenient_kind(constructor))
         if given.get("dataset_name") and "dataset" not in given:
             given["dataset"] = given.pop("dataset_name")  # in place of the id's own
-    env = registry.make(spec, **given)
-    vars(env).update(env_id=env_id, entry_point=registry.spec(_full(env_id)).entry_point)
+    env = registry.make(wanted, **given)
+    if env.spec is not None:
+        env.spec = dataclasses.replace(env.spec, entry_point=spec.entry_point)
+    vars(env).update(env_id=env_id, entry_point=spec.entry_point)
     return env
 
 

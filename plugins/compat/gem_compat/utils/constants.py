@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TERMINAL_STATE = "<\uff5cTERMINAL_STATE\uff5c>"
-"""What upstream shows after the answer to a question. Environments of this project show an empty text."""
+"""What upstream shows after the answer to a question, and so does this package. `gem_core` shows an empty text."""
 
 
 class LanguageGameReward:
