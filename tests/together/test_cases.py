@@ -160,7 +160,7 @@ def test_ends_of_turns(case: dict[str, Any]) -> None:
     assert never.isdisjoint(ends), case["reason"]
 
 
-HUB = '''
+HUB = """
 import datasets
 
 ROWS = {
@@ -180,7 +180,7 @@ def load_dataset(name, *others, **options):
 
 datasets.load_dataset = load_dataset
 import gem
-'''
+"""
 """Stands for the hub: a program for gem-llm names data sets there."""
 
 

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("mpmath")
 pytest.importorskip("sympy")
 
-from gem_math._references import answer_of
+from gem_math.references import answer_of
 from gem_math.verdicts import is_right
 from gem_support.math_answers import KINDS, Case, differ
 from gem_support.math_kinds import right, wrong

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gem_math._references import answer_of
+from gem_math.references import answer_of
 
 
 @pytest.mark.parametrize(

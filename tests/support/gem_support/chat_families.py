@@ -24,7 +24,9 @@ def _fast(core: Tokenizer, special: Sequence[str | AddedToken], template: str, *
     return tokenizer
 
 
-def byte_tokenizer(special: Sequence[str | AddedToken], template: str, *, ignore_merges: bool = False, **named: str) -> Any:
+def byte_tokenizer(
+    special: Sequence[str | AddedToken], template: str, *, ignore_merges: bool = False, **named: str
+) -> Any:
     """A tokenizer of bytes.
 
     Args:
