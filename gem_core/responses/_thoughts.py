@@ -34,8 +34,6 @@ PAIRS = {
 }
 """The marks that open and close a thought."""
 _MESSAGE = "<|message|>"
-_HINTS = ("hink", "THINK", "hought", "channel", "<|inner_", _MESSAGE)
-"""Each mark with a `<` has one of these."""
 _OPENING = re.compile(rf"\s*({'|'.join(map(re.escape, PAIRS))})")
 _CLOSING = re.compile(rf"[<\[◁](?:{'|'.join(re.escape(mark[1:]) for mark in PAIRS.values())})")
 _QUOTED = re.compile(r"(?<=`)[^`\s]+`(?!`)")
@@ -86,9 +84,10 @@ def speech_of(text: str) -> str:
 
 def _may_have_marks(text: str) -> bool:
     # Most responses have none, and are looked at no further: this is part of every turn's cost.
-    if "<" in text:
-        return any(hint in text for hint in _HINTS)
-    return ("]" in text and "THINK]" in text) or "◁" in text
+    if "<" not in text:
+        return ("]" in text and "THINK]" in text) or "◁" in text
+    some = "hink" in text or "THINK" in text or "hought" in text
+    return some or "channel" in text or "<|inner_" in text or _MESSAGE in text
 
 
 def _of_marks(text: str) -> ReadResponse:
