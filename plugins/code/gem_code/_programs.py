@@ -28,7 +28,9 @@ def last_program(text: str, function: str | None = None) -> str | None:
     """
     programs = [_dedented(block.text) for block in blocks(text) if _is_program(block)]
     if function is not None:
-        definition = re.compile(rf"\bdef\s+{re.escape(function)}\s*\(|^\s*{re.escape(function)}\s*=", re.MULTILINE)
+        definition = re.compile(
+            rf"\bdef\s+{re.escape(function)}\s*\(|^[ \t]*{re.escape(function)}[ \t]*=", re.MULTILINE
+        )
         programs = [program for program in programs if definition.search(program)] or programs
     return programs[-1] if programs else None
 
