@@ -29,6 +29,7 @@ def fenced(inside: str, language: str = "") -> str:
         "Try it:\n" + fenced(">>> print(3 + 1)\n4", "python"),
         "It says\n" + fenced("# nothing", "python"),
         "It says\n" + fenced("4", "python"),
+        "It says\n" + fenced("Yes: [4, 5.5]\nTrue 'x'", "python"),
         "That is\n" + fenced("read n\nprint n + 1\nwrite nothing else"),
         "In C:\n" + fenced("int print() { }", "c"),
         "Empty:\n" + fenced("", "python"),
@@ -47,6 +48,11 @@ def test_what_follows_a_program(language: str, after: str) -> None:
 )  # fmt: skip
 def test_the_last_program_counts(language: str, program: str) -> None:
     assert last_program(fenced(PROGRAM, "python") + "Better:\n" + fenced(program, language)) == program
+
+
+@pytest.mark.parametrize("program", ["while True: pass", "del __builtins__", "9**9**9**9", "if a:\n  b", "raise a"])
+def test_a_program_that_prints_nothing_is_one(program: str) -> None:
+    assert last_program(fenced(PROGRAM) + fenced(program, "python")) == program
 
 
 def test_a_program_may_be_indented() -> None:
