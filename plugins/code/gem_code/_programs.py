@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from keyword import kwlist
 from textwrap import dedent
 
 from gem_core.responses import Block, blocks
@@ -12,8 +13,9 @@ _SHOWN = (">>>", "$ ")
 _STATEMENT = r"^[ \t]*(?:def\s+\w+\s*\(|class\s+\w+\s*[(:]|import\s+\w|from\s+[\w.]+\s+import\b)"
 _WORK = re.compile(rf"\b(?:print|write|writelines)\s*\(|\bmap\(\s*print\b|{_STATEMENT}", re.MULTILINE)
 """What a program has and an example of its output has not."""
-_CODE = re.compile(rf"[=(]|{_STATEMENT}", re.MULTILINE)
-"""What has at least to be in a block that says to be Python."""
+_STATEMENTS = "|".join(sorted({*kwlist} - {"False", "None", "True"}))
+_CODE = re.compile(rf"[=(*@]|^[ \t]*(?:{_STATEMENTS})\b", re.MULTILINE)
+"""What values alone do not have, in a block that says to be Python."""
 
 
 def last_program(text: str, function: str | None = None) -> str | None:
@@ -28,7 +30,9 @@ def last_program(text: str, function: str | None = None) -> str | None:
     """
     programs = [_dedented(block.text) for block in blocks(text) if _is_program(block)]
     if function is not None:
-        definition = re.compile(rf"\bdef\s+{re.escape(function)}\s*\(|^\s*{re.escape(function)}\s*=", re.MULTILINE)
+        definition = re.compile(
+            rf"\bdef\s+{re.escape(function)}\s*\(|^[ \t]*{re.escape(function)}[ \t]*=", re.MULTILINE
+        )
         programs = [program for program in programs if definition.search(program)] or programs
     return programs[-1] if programs else None
 
