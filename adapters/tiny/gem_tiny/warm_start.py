@@ -66,7 +66,7 @@ def warm_start(
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
     pad_id: Any = tokenizer.pad_token_id
-    encode = _encoder(tokenizer, end_token_ids(template, tokenizer)[0])
+    encode = _encoder(tokenizer, template)
     model.train()
     with closing(random_play(env_ids, wrappers=wrappers, env_kwargs=env_kwargs, seed=seed)) as play:
         new = (_transcript(episode, template, encode) for episode in play)
@@ -82,8 +82,9 @@ def warm_start(
                 on_step(step, loss.item())
 
 
-def _encoder(tokenizer: PreTrainedTokenizerFast, end: int) -> Callable[[str], tuple[int, ...]]:
+def _encoder(tokenizer: PreTrainedTokenizerFast, template: ChatTemplate) -> Callable[[str], tuple[int, ...]]:
     """Encodes an action, with the token that ends a turn."""
+    end = end_token_ids(template, tokenizer)[0]
 
     @functools.lru_cache(REMEMBERED)
     def encode(action: str) -> tuple[int, ...]:

@@ -122,7 +122,7 @@ def test_play_without_an_end_is_left_and_a_step_has_a_bounded_number_of_tokens()
     with closing(random_play([ENDLESS], seed=0)) as play:
         episodes = [*itertools.islice(play, 64)]
     assert max(map(len, episodes)) == MAX_PLAYED_TURNS + 1
-    encode = _encoder(tokenizer)
+    encode = _encoder(tokenizer, template)
     transcripts = [_transcript(episode, template, encode) for episode in episodes]
     assert max(len(ids) for ids, _ in transcripts) == MAX_ROW_LENGTH
     rows = _rows(iter(transcripts), 64)
@@ -158,7 +158,8 @@ def test_a_first_prompt_longer_than_a_row_leaves_room_for_what_is_learned() -> N
     env_ids = ["desk:Retail-v0"]
     tokenizer = tiny_tokenizer(env_ids, episodes=2)
     with closing(random_play(env_ids, seed=0)) as play:
-        ids, opening = _transcript(next(play), ChatTemplate(tokenizer), _encoder(tokenizer))
+        template = ChatTemplate(tokenizer)
+        ids, opening = _transcript(next(play), template, _encoder(tokenizer, template))
     assert len(ids) <= MAX_ROW_LENGTH
     assert opening == MAX_ROW_LENGTH // 2 < len(ids)
     losses: list[float] = []
@@ -177,7 +178,8 @@ def test_the_loss_falls() -> None:
 def test_the_loss_is_that_of_each_episode_alone_though_their_beginning_is_computed_once() -> None:
     env_ids = ["game:GuessTheNumber-v0-easy", "game:Corridor-v0"]
     tokenizer = tiny_tokenizer(env_ids)
-    model, template, encode = tiny_model(tokenizer), ChatTemplate(tokenizer), _encoder(tokenizer)
+    model, template = tiny_model(tokenizer), ChatTemplate(tokenizer)
+    encode = _encoder(tokenizer, template)
     with closing(random_play(env_ids, seed=0)) as play:
         both = [_transcript(episode, template, encode) for episode in itertools.islice(play, 8)]
     assert _shared(both[::2]) > 10, "prompts of one game begin alike"
