@@ -14,6 +14,7 @@ below from `info`.
 | `images` | list | images that the observation shows, see `gem_core.image`; vectors make data URIs of them |
 | `use_tool` | bool | the observation is a tool's answer (chat role `tool`) |
 | `partner_replies` | list of str | what a partner answered since the step before, see `gem_core.partner` |
+| `partner_thoughts` | list of str | what it thought before each of these answers, if it thought before any |
 | `tools` | list of dict | after a reset: functions for native calls, as JSON schemas for the chat template |
 | `error` | str | set by the engine: the environment failed and its episode was cut off |
 | `final_observation`, `final_info` | str, dict | set by autoreset: the last observation and info of the ended episode |

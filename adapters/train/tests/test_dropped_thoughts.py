@@ -422,6 +422,18 @@ def test_a_summary_is_what_was_said_of_it(chatml: PreTrainedTokenizerFast, thoug
     assert tokenizer.decode(made.prompt.tolist()) == f"{lines}<|im_start|>assistant\n"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_summary_of_a_rule_is_all_speech(chatml: PreTrainedTokenizerFast, kind: str) -> None:
+    tokenizer = with_template(chatml, KINDS[kind])
+    opening = len(encode(tokenizer, rendered(tokenizer, [{"role": "user", "content": "go left"}])))
+    made = builder(tokenizer, "go left", compaction=f"{__name__}:short", max_context_tokens=opening + 40)
+    made.act(Completion([*encode(tokenizer, "<think>what?</think>left"), tokenizer.eos_token_id]))
+    made.record(go_on("go on and on and on"))
+    talk = [("user", "go left"), ("assistant", "1 turns"), ("user", "go on and on and on")]
+    expected = rendered(tokenizer, [{"role": role, "content": content} for role, content in talk])
+    assert tokenizer.decode(made.prompt.tolist()) == expected
+
+
 def test_a_summary_is_asked_for_where_its_prompt_without_thoughts_has_room(chatml: PreTrainedTokenizerFast) -> None:
     tokenizer = with_template(chatml, KINDS["all go"])
     opening = len(encode(tokenizer, rendered(tokenizer, [{"role": "user", "content": "go left"}])))

@@ -91,6 +91,7 @@ class Retail(Desk):
     | `task_name` | str | on a reset: the name of the task |
     | `tools` | list of dict | on a reset, in the native form |
     | `partner_replies` | list of str | with a model as the customer: what it said; see `gem_core.partner` |
+    | `partner_thoughts` | list of str | what it thought before each of these, if it thought before any |
 
     Args:
         split: `train`, `test` or `hard`. Hard tasks have several wishes, or wishes that a rule forbids.

@@ -56,6 +56,7 @@ class TauBench(Desk):
     | `task_name` | str | on a reset: the split and the number of the task |
     | `tools` | list of dict | on a reset, in the native form |
     | `partner_replies` | list of str | with a model as the customer: what it said; see `gem_core.partner` |
+    | `partner_thoughts` | list of str | what it thought before each of these, if it thought before any |
 
     Args:
         domain: a folder of the clone's `tau_bench/envs`.

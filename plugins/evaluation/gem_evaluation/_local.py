@@ -18,7 +18,7 @@ from gem_core.errors import MissingExtraError, SettingsError, TemplateError, des
 from gem_core.image import IMAGES
 from gem_core.installation import install_line
 from gem_core.registry import build, spec
-from gem_core.responses import PAIRS, speech_of
+from gem_core.responses import speech_of
 from gem_evaluation._conversation import ConversationSettings, Prompt, Reply, Usage
 from gem_evaluation._engines import Engine, EngineName, Sampled, TransformersEngine, VllmEngine, default_engine
 from gem_evaluation._errors import ModelError, ModelSetupError
@@ -194,9 +194,10 @@ class LocalModel:
         info: Info = {"tools": prompt.tools}
         for message in messages:
             if message.role == "assistant":
-                # Where the prompt opens a thought, words that were not sampled here are not part of it.
-                closing = f"{PAIRS[conversation.opening]}\n\n" if conversation.opening else ""
-                conversation.respond(own.get(message.content) or template.words(f"{closing}{message.content}"))
+                if (ids := own.get(message.content)) is not None:
+                    conversation.respond(ids)
+                else:
+                    conversation.say(message.content)
             else:
                 info |= {"use_tool": message.role == "tool"} | ({IMAGES: message.images} if message.images else {})
                 conversation.observe(message.content, info)

@@ -45,6 +45,8 @@ class _Exchange:
     """The response, where it is no place in a sequence: a summary of all that was said after the message."""
     text: str = ""
     """The response or summary as text."""
+    sampled: bool = True
+    """It was sampled, after the header of the prompt; otherwise it is all speech."""
     past: tuple[ChatTemplate, bool, PastResponse] | None = None
     """The response as a later prompt showed it; for which template, and whether only messages of tools followed."""
     written: tuple[ChatTemplate, int | None, TokenIds] | None = None
@@ -165,6 +167,11 @@ class Conversation:
         self._exchanges[-1].response, self._exchanges[-1].text = self.response, text
         return text
 
+    def say(self, text: str) -> None:
+        """Add a response that was not sampled. Raises `TemplateError` where it would become control tokens."""
+        self.respond(self._template.words(text))
+        self._exchanges[-1].text, self._exchanges[-1].sampled = text, False
+
     def ask_summary(self, request: str) -> None:
         """Withdraw the newest message, and ask for a summary. The message comes after the summary; see `compact`."""
         self._withdraw()
@@ -186,16 +193,16 @@ class Conversation:
         Raises:
             TemplateError: the text would become control tokens of the chat template.
         """
-        if text is not None:
-            summary = as_token_ids(self._template.words(text))
-            self._withdraw()
-        else:
+        if sampled := text is None:
             assert self.response is not None, "nothing was sampled"
             summary, text = self._ids_at(self.response), self._exchanges[-1].text
+        else:
+            summary = as_token_ids(self._template.words(text))
+            self._withdraw()
         assert self._withdrawn is not None, "no summary was asked for"
         (newest, self._template), self._withdrawn = self._withdrawn, None
         first = self._exchanges[0]
-        first.response, first.summary, first.text, first.past = None, summary, text, None
+        first.response, first.summary, first.text, first.sampled, first.past = None, summary, text, sampled, None
         self._exchanges.clear()
         self._exchanges.extend((first, newest))
         self.sequences.append(self._whole_prompt())
@@ -261,7 +268,9 @@ class Conversation:
         if ids is None or not self._drops:
             return PastResponse(self._template, as_token_ids() if ids is None else ids)
         if exchange.past is None or exchange.past[:2] != (self._template, chained):
-            past = spoken_responses(self._template).shown(exchange.role, exchange.text, ids, chained=chained)
+            spoken = spoken_responses(self._template)
+            opening = spoken.opening if exchange.sampled else ""
+            past = spoken.shown(exchange.role, opening, exchange.text, ids, chained=chained)
             exchange.past = self._template, chained, past
         return exchange.past[2]
 

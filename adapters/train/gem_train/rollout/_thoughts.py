@@ -80,11 +80,12 @@ class SpokenResponses:
         self.opening = _opening_of(template.header())
         """The mark with which the prompt itself opens the thought of the response; empty where it does not."""
 
-    def shown(self, role: str, text: str, ids: TokenIds, *, chained: bool) -> PastResponse:
+    def shown(self, role: str, opening: str, text: str, ids: TokenIds, *, chained: bool) -> PastResponse:
         """A response as a later prompt shows it.
 
         Args:
             role: of the message before it.
+            opening: the mark before it with which the prompt opened its thought.
             text: the response.
             ids: its tokens.
             chained: only messages of tools have followed, so that a template may still show the thought.
@@ -92,8 +93,8 @@ class SpokenResponses:
         Raises:
             TemplateError: the template drops the assistant's words.
         """
-        thought, speech = read_response(self.opening + text)
-        found = self._spoken(text, thought, speech)
+        thought, speech = read_response(opening + text)
+        found = _spoken(opening, text, thought, speech)
         if found is None:  # said in several messages, with thoughts between them
             style = self._style(_Case(role, chained, _marks_of(thought), "", "", silent=not speech))
             return PastResponse(style.template if style else self._template, as_token_ids(self._template.words(speech)))
@@ -106,14 +107,6 @@ class SpokenResponses:
         if style is None:
             return PastResponse(self._template, ids)
         return PastResponse(style.template, self._part(ids, text, start + style.lead, stop - style.trail))
-
-    def _spoken(self, text: str, thought: str, speech: str) -> tuple[int, int] | None:
-        """Where the speech is in a response, with the white space around it; `None` if it is not in one piece."""
-        whole = self.opening + text
-        if whole.startswith(thought) and not whole[len(thought) : len(whole) - len(speech)].strip():
-            return max(0, len(thought) - len(self.opening)), len(text)
-        at = text.rfind(speech)
-        return None if at < 0 else (at, at + len(speech))
 
     def _style(self, case: _Case) -> _Style | None:
         if case not in self._styles:
@@ -217,6 +210,15 @@ def spoken_responses(template: ChatTemplate) -> SpokenResponses:
 def _opening_of(header: str) -> str:
     """The opening mark of a thought that a header leaves open."""
     return next((opening for opening, closing in PAIRS.items() if header.rfind(opening) > header.rfind(closing)), "")
+
+
+def _spoken(opening: str, text: str, thought: str, speech: str) -> tuple[int, int] | None:
+    """Where the speech is in a response, with the white space around it; `None` if it is not in one piece."""
+    whole = opening + text
+    if whole.startswith(thought) and not whole[len(thought) : len(whole) - len(speech)].strip():
+        return max(0, len(thought) - len(opening)), len(text)
+    at = text.rfind(speech)
+    return None if at < 0 else (at, at + len(speech))
 
 
 def _marks_of(thought: str) -> tuple[str, str] | None:
