@@ -11,7 +11,7 @@ from gem_math._answers import Answer, Named, Relation, Rounded, Scalar
 from gem_math._expressions import Node
 from gem_math._tokens import Unread
 
-_LESS_THAN_ONE = Fraction(999, 1000)
+_HALF = Fraction(1, 2)
 
 
 def equation(left: Node, right: Node) -> Answer:
@@ -60,7 +60,7 @@ def _holds(sign: str, one: Node, other: Node) -> bool:
 
 
 def _is_near(one: Node, other: Node) -> bool:
-    """Is one of both the other one rounded, up or down? The unit may stand behind one of them only."""
+    """Is one of both the other one rounded? The unit may stand behind one of them only."""
     (bare, units), (rounded, others) = map(quantities.without_unit, (one, other))
     if (not units or not others) and "%" not in (*units, *others):
         one, other = bare, rounded
@@ -69,5 +69,5 @@ def _is_near(one: Node, other: Node) -> bool:
     literal = quantities.decimal(other)
     if literal is None:
         return False
-    distance = quantities.last_place(literal) * _LESS_THAN_ONE
+    distance = quantities.last_place(literal) * _HALF
     return quantities.within(one, other, quantities.with_literal(other, distance))

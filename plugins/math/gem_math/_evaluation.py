@@ -36,7 +36,7 @@ _FINEST = 49_152
 _RATIONAL_BITS, _REAL_BITS, _LARGE_BITS = 30_000, 1000, 10_000
 """No number is larger or closer to zero than a power of two with this exponent, so the second round tells any two
 apart that an answer can hold."""
-_MAX_FACTORIAL = 1000
+_MAX_FACTORIAL, _MAX_BINOMIAL = 1000, 5000
 _SQUARE = 2
 """The only root that is taken of numbers that are too large for the second round."""
 _MAX_CALLS, _MAX_LARGE_CALLS = 24, 6
@@ -86,7 +86,7 @@ def equal(one: Node, other: Node, positive: frozenset[str] = frozenset()) -> boo
     names = sorted({*variables(one), *variables(other)})
     points = _NOWHERE
     if names:
-        points = _Points(names, positive, _counted(one) | _counted(other))
+        points = _Points(names, positive, _counted(one) | _counted(other), _rounded(one) | _rounded(other))
         points.keep_those_of(one, other)
     try:
         return _equal_on(_DIGITS, points, one, other)
@@ -205,6 +205,13 @@ def _counted(tree: Node) -> frozenset[str]:
     return frozenset[str]().union(*map(_counted, tree.parts))
 
 
+def _rounded(tree: Node) -> frozenset[str]:
+    """The names in what is rounded, which small numbers do not tell apart."""
+    if tree.kind == "call" and tree.text in ("floor", "ceil"):
+        return frozenset(variables(tree))
+    return frozenset[str]().union(*map(_rounded, tree.parts))
+
+
 _CONSTANTS = frozenset(("pi", "e", "i"))
 _FACTORS = frozenset(("%", "degree"))
 _LOG_BASE = "the base of log"
@@ -233,12 +240,17 @@ class _Points:
     """Where variables are drawn."""
 
     def __init__(
-        self, names: Sequence[str], positive: frozenset[str] = frozenset(), counted: frozenset[str] = frozenset()
+        self,
+        names: Sequence[str],
+        positive: frozenset[str] = frozenset(),
+        counted: frozenset[str] = frozenset(),
+        rounded: frozenset[str] = frozenset(),
     ) -> None:
         self.names = names
         self.numbers: Sequence[int] = range(_POINTS if names else 1)
         self._positive = positive
         self._counted = counted
+        self._rounded = rounded
 
     @property
     def signs(self) -> Sequence[int]:
@@ -258,6 +270,8 @@ class _Points:
         if name in self._counted:
             return Fraction(_LEAST_COUNT + draw(name, point) % _COUNTS)
         drawn = 1 + Fraction(draw(name, point), 1 << 39)
+        if name in self._rounded:
+            drawn *= _LEAST_COUNT
         negative = point == 1 or (point > 1 and self.names.index(name) % 2 == point - 2)
         return -drawn if negative and name not in self._positive else drawn
 
@@ -416,7 +430,7 @@ class _Evaluation:
 
     def _binomial(self, above: Value, below: Value) -> Value:
         if all(isinstance(each, Fraction) and each.denominator == 1 for each in (above, below)):
-            if below >= 0 and 0 <= above <= _MAX_FACTORIAL:
+            if below >= 0 and 0 <= above <= _MAX_BINOMIAL:
                 return Fraction(math.comb(int(above), int(below)))
             raise Unread("a binomial coefficient is too large")
         return self._drawn("binomial", above, below)

@@ -68,7 +68,7 @@ def _is_name(tree: Node) -> bool:
 
 def _intervals(answer: Answer) -> list[_Interval] | None:
     if isinstance(answer, Named):
-        return _intervals(answer.answer)
+        return None if answer.is_claim else _intervals(answer.answer)
     if isinstance(answer, Relation):
         return _of_relation(answer)
     if isinstance(answer, Tuple) and len(answer.parts) == 2:

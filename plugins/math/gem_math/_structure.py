@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -180,7 +181,7 @@ class _Structure:
         return Words(" ".join(kept))
 
     def _union(self, found: Sequence[Token]) -> Answer | None:
-        if not _has(found, "cup"):
+        if not _has(found, "cup") or _has(groups.outside(found), "=", "in", "approx"):  # x = [1,2) \\cup [3,4)
             return None
         parts = groups.split(found, lambda token: token.kind == "command" and token.text == "cup")
         return Union(tuple(self._inner(part) for part in parts)) if len(parts) > 1 else None
@@ -224,6 +225,8 @@ class _Structure:
             if len(names) == len(sides) - 1 > 1:  # x = y = 2
                 value = self._inner(sides[-1])
                 return systems.of([Named(each[0], value, each[1]) for each in names]) or value
+            if len(sides) > 2 and _has(list(itertools.chain(*sides[1:])), name[0]):
+                raise Unread("a name is said by itself")
             return systems.named(Named(name[0], self._value(signs[1:], sides[1:]), name[1]))
         if signs == ("=",) and (name := self._name(sides[1])) is not None:
             return Named(name[0], self._inner(sides[0]), name[1])

@@ -50,5 +50,5 @@ def _is_idle_brace(found: Sequence[Token], place: int) -> bool:
 
 
 def _plain(text: str) -> str:
-    plain = _SPACE.sub(" ", without_markup(undelimited(text))).strip(" .$")
+    plain = _SPACE.sub(" ", without_markup(undelimited(text.strip(" .$")))).strip(" .$")
     return plain if _FORMULA.search(plain) else plain.casefold()

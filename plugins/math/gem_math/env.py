@@ -29,19 +29,27 @@ class MathEnv(QuestionEnv):
       or more, a more precise answer may round to it. Eight digits stand for a number that no decimal is equal to.
     - A plain number has to be carried out: `17-29` is no answer for `-12`, and `x < 6/2` is none for `x < 3`. One power
       or factorial is carried out enough, a piece of the question is not, nor is its value with another base or a
-      larger fraction.
+      larger fraction. A finished number counts even if it stands in the question, unless the question wants it in
+      another form. Drawings (`[asy]`) are not part of the question.
+    - Of a chain the last side counts, if all sides are equal: `6\\cdot 8-5 = 43`. Of `16\\pi \\approx 50.27` the exact
+      side counts, and the decimal where the question or the reference is rounded. The decimal has to be rounded right.
     - An equation is solved: `2x = 10` is no answer for `x = 5`. What the question wants expanded, factored, simplified
       or rationalized has to have that form.
     - Units, percent and words like million are factors: `100 cm` is `1 m`, `50%` is `1/2`, `5 million` is not `5`. A
       unit or percent may be left out where the question names it.
     - `101_2` is no number in base ten. A base may be left out where the question names it.
-    - Order matters in points and in runs of letters. In lists it does where the question asks for an order.
-    - The name in `x = 5` may be left out, but not be another one.
+    - Order matters in points and in runs of letters. In lists it does where the question asks for an order. A point may
+      be written as `x=1, y=2`; the question says in which order, or else the alphabet does.
+    - The name in `x = 5` may be left out, but not be another one. A quantity that the question asks for may be named:
+      `f(2) = 3`, `AB:BC = 3:4`. One that it gives, or does not ask for, may not: `a+b = 25` for `a^2+b^2`.
+    - A letter before brackets is a function if the question uses it as one or no sum stands in the brackets: `s(0)` is
+      not 0. Names of arguments, of constants of integration and numbers of roots mean nothing.
+    - An angle is in degrees where the question asks for an angle and does not say radians.
 
     Args:
         answer: the column of the answer: a text, a number, or a list of them of which any will do. A text with a box
-            counts by what is in it, and one that ends in a line `#### 18`, as those of GSM8K do, by what follows. A
-            data set of which every such text is prose is refused; where some are, there is a warning.
+            counts by what is in it, and one that ends in a line `#### 18`, as those of GSM8K do, by what follows.
+            Several boxes in one sentence are one answer; the published verdict takes the last one. A data set of which every such text is prose is refused; where some are, there is a warning.
         published: give the verdict that published results rest on: equal texts, numbers or values, and math-verify
             where they leave it open. It accepts some wrong answers (docs/environments.md).
         timeout: seconds of CPU time that math-verify may take for a published verdict; where it fails or takes longer,

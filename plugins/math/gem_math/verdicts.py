@@ -13,6 +13,7 @@ from gem_math import _choices as choices
 from gem_math import _comparison as comparison
 from gem_math import _copying as copying
 from gem_math import _quantities as quantities
+from gem_math import _requests as requests
 from gem_math import _structure as structure
 from gem_math import _wording as wording
 from gem_math._answers import Answer, Listing, Rounded, Scalar
@@ -61,7 +62,7 @@ def _chosen(choice: choices.Choice, reference: str, question: Question) -> bool 
 
 def _means_the_same(given: str, reference: str, question: Question) -> bool:
     compared = comparison.Comparison(question)
-    wanted = _alternatives(structure.read(reference, question.functions), compared)
+    wanted = _alternatives(structure.read(reference, question.functions), compared, question)
     found = _readings(given, wanted, question)
     if any(one == other for one in found for other in wanted):
         return True
@@ -72,12 +73,12 @@ def _means_the_same(given: str, reference: str, question: Question) -> bool:
     )
 
 
-def _alternatives(wanted: Sequence[Answer], compared: comparison.Comparison) -> list[Answer]:
+def _alternatives(wanted: Sequence[Answer], compared: comparison.Comparison, question: Question) -> list[Answer]:
     """A reference that says one thing twice, such as `0.75 or \\frac34`, is either."""
     found: list[Answer] = []
     for each in wanted:
-        if isinstance(each, Rounded):
-            found += (each.exact, each.rounded)
+        if isinstance(each, Rounded):  # what is to be rounded is the task where the question wants that
+            found += (each.rounded,) if requests.is_rounded(question) else (each.exact, each.rounded)
         elif (
             isinstance(each, Listing) and each.either and all(compared.same(part, each.parts[0]) for part in each.parts)
         ):
