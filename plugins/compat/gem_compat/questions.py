@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from gem_compat.lenient import Kept, Lenient, named
 from gem_compat.utils.constants import TERMINAL_STATE
 from gem_core.env import ResetResult, StepResult
 from gem_core.errors import EnvError
-from gem_questions import QuestionEnv, order
+from gem_questions import QuestionEnv, as_table, order
 
 
 class Questions(Lenient, QuestionEnv):
@@ -80,9 +79,7 @@ class Questions(Lenient, QuestionEnv):
         return TERMINAL_STATE, *super().step(action)[1:]
 
     def _as_shown(self) -> Any:
-        data: Any = super().dataset
-        if isinstance(data, list):
-            data = importlib.import_module("datasets").Dataset.from_list(data)
+        data = as_table(super().dataset)
         if self.questions.shuffle_seed is not None:
             data = data.select(order(len(data), self.questions.shuffle_seed, 0))
         template, column = self.template, self.columns[0]
