@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_RUN = re.compile(r"`{3,}|~{3,}")
+_RUN = re.compile(r"```+|~~~+")
 _PREFIX = re.compile(r"(?:[ \t]|(?:[-*+]|\d{1,9}[.)])[ \t])*")  # blanks, and marks of a list
 _WORD = r"[\w+#-][\w+#.-]*"
 _AT_MOST_WORD = re.compile(rf"(?:{_WORD})?")
@@ -92,7 +92,7 @@ def blocks(text: str) -> list[Block]:
     found: list[Block] = []
     opening: _Fence | None = None
     doubtful: list[_Fence] = []  # a single one closes the block, and two are a block in a docstring
-    for fence in _fences(text):
+    for fence in _fences(text) if "```" in text or "~~~" in text else ():
         if opening is None:
             if block := _on_one_line(fence):
                 found.append(block)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_MARKS = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\[\\{}](?!(?:boxed|fbox)\s*\{)|(?P<brace>[{}])", re.IGNORECASE)
+_BOX = r"(?i:boxed|fbox)\s*\{"
+_FIRST = re.compile(rf"\\{_BOX}")
+_MARKS = re.compile(rf"(?P<box>\\{_BOX})|\\[\\{{}}](?!{_BOX})|(?P<brace>[{{}}])")
 _MATHEMATICS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 
 
@@ -16,7 +18,8 @@ def boxes(text: str) -> list[str]:
     """
     found: list[tuple[int, str]] = []
     opened: list[int] = []  # where the content of a box begins, and -1 for another group
-    for mark in _MARKS.finditer(text):
+    first = _FIRST.search(text)  # what stands before it is not looked at
+    for mark in _MARKS.finditer(text, first.start()) if first else ():
         if mark["box"]:
             opened.append(mark.end())
         elif mark["brace"] == "{":
@@ -35,6 +38,8 @@ def last_box(text: str) -> str | None:
 
 def _bare(content: str) -> str:
     content = content.strip()
+    if content[:1] not in ("$", "\\"):
+        return content
     for opening, closing in _MATHEMATICS:
         inside = content[len(opening) : -len(closing)]
         if content == f"{opening}{inside}{closing}" and not ("$" in inside or "\\" + opening[-1] in inside):

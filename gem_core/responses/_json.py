@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -31,3 +33,16 @@ def json_end(text: str, at: int) -> tuple[int, bool]:
         return error.pos, False
     except (RecursionError, ValueError):  # ValueError: a number with thousands of digits
         return len(text), False
+
+
+def decoded(text: str) -> Any:
+    """The value of a JSON text. Raises `ValueError`, also where it is nested too deeply."""
+    try:
+        return msgspec.json.decode(text.strip().encode(errors="replace"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def encoded(value: Any) -> str:
+    """A value as JSON."""
+    return json.dumps(value)

@@ -34,8 +34,6 @@ PAIRS = {
 }
 """The marks that open and close a thought."""
 _MESSAGE = "<|message|>"
-_HINTS = ("think>", "thinking>", "thought>", "THINK", "think▷", "think<|", "channel", "<|inner_", _MESSAGE)
-"""Each mark has one of these, so most responses need no more than a look for them."""
 _OPENING = re.compile(rf"\s*({'|'.join(map(re.escape, PAIRS))})")
 _CLOSING = re.compile(rf"[<\[◁](?:{'|'.join(re.escape(mark[1:]) for mark in PAIRS.values())})")
 _QUOTED = re.compile(r"(?<=`)[^`\s]+`(?!`)")
@@ -66,11 +64,13 @@ class ReadResponse(NamedTuple):
 
 def read_response(text: str) -> ReadResponse:
     """Split a response into its thought and its speech, in time linear in its length."""
-    if not ("<" in text or "[" in text or "◁" in text) or not any(hint in text for hint in _HINTS):
+    if not _may_have_marks(text):
         return ReadResponse("", text)
     thought = ""
     while True:  # twice, but for texts that mix the marks of families
-        read = _of_messages(text) if _MESSAGE in text and _HEADER.search(text) else _of_marks(text)
+        read = _of_marks(text)
+        if read.speech == text and _MESSAGE in text and _HEADER.search(text):
+            read = _of_messages(text)
         thought += read.thought
         if read.speech == text:
             return ReadResponse(thought, text)
@@ -79,7 +79,15 @@ def read_response(text: str) -> ReadResponse:
 
 def speech_of(text: str) -> str:
     """What a response says, without what was only thought. The speech of a speech is the same."""
-    return read_response(text).speech
+    return read_response(text).speech if _may_have_marks(text) else text
+
+
+def _may_have_marks(text: str) -> bool:
+    # Most responses have none, and are looked at no further: this is part of every turn's cost.
+    if "<" not in text:
+        return ("]" in text and "THINK]" in text) or "◁" in text
+    some = "hink" in text or "THINK" in text or "hought" in text
+    return some or "channel" in text or "<|inner_" in text or _MESSAGE in text
 
 
 def _of_marks(text: str) -> ReadResponse:
@@ -176,9 +184,7 @@ def _of_messages(text: str) -> ReadResponse:
     while header and header["role"] in (None, "assistant"):
         to = _RECIPIENT.search(f"{header['to']}{header['more'] or ''}")
         if to and to[1] not in ("user", "self"):
-            stop, valid = json_end(text, header.end())
-            end = _MESSAGE_END.search(text, stop if valid else header.end())
-            said.append(text[header.start() : end.end() if end else len(text)])
+            said.append(text[header.start() :])
             break
         end = _MESSAGE_END.search(text, header.end())
         is_thought = to[1] == "self" if to else header["channel"] == "analysis"

@@ -2,36 +2,33 @@
 
 | form | a call |
 | --- | --- |
-| `text` | `<tag>argument</tag>`, a fenced block, or `<tool_call>...</tool_call>` for functions without a tag |
-| `native` | `<tool_call>...</tool_call>`, or a response that is nothing but JSON |
+| `text` | `<tag>argument</tag>` or a fenced block; for functions without a tag, as in the native form |
+| `native` | a call in any dialect of `gem_core.responses.written_calls`; or JSON that names a function, at the start |
+| | of the response or in a fenced block |
 
-What may stand in a `<tool_call>` block is what models were trained to write there: JSON with `name` and `arguments`
-(Hermes, Qwen; Llama 3 says `parameters`), `<function=name>` with `<parameter=key>` (Qwen3-Coder), or `<tool_name>` and
-`<arguments>` (upstream's MCP tool).
-
-The call that ends first counts, and nothing after it. A call lasts from its first opening to the first closing after
-that, wherever they stand: in a string of the code, in the model's reasoning. What is never closed is no call.
+The call that begins first counts, and nothing after it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
 from gem_core.errors import near_matches
-from gem_core.responses import Block, blocks
+from gem_core.responses import Block, WrittenCall, blocks, decoded, element, json_call, written_calls
 from gem_core.tool import Function
 
 Form: TypeAlias = Literal["text", "native"]
 
-_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
-_FUNCTION = re.compile(r"\s*<function=([^>\n]+)>")
-_ELEMENTS = re.compile(r"\s*<tool_name>")
+_JSON_BLOCKS = ("", "json", "tool_call", "tool_code")
+_NAMED = re.compile(r'\{\s*"(?:name|tool_name)"\s*:\s*"([^"\\]*)"\s*,')
+_PARAMETER = re.compile(r'(^)?<[\w:｜]*parameter(?:=|\s+name=")([^<>"\n]*)"?[^<>\n]*>($)?', re.MULTILINE)
+_PARAMETER_SHUT = re.compile(r"</[\w:｜]*parameter>")
 _OPEN_ENDED = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
 _MAX_COMPARED, _MAX_COMPARED_LENGTH = 100, 64
 """Names that a hint is looked for among, and characters of each."""
@@ -59,23 +56,27 @@ class ParsedCall:
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
     problem: str | None = None
     """Why it cannot be carried out."""
+    start: int = 0
+    """Where it begins in the response."""
 
 
-def find_call(response: str, functions: Sequence[Function], form: Form) -> ParsedCall | None:
-    """The call that ends first, or `None`.
+def find_call(response: str, functions: Sequence[Function], form: Form, *, any_name: bool = False) -> ParsedCall | None:
+    """The call that begins first, or `None`.
 
     Args:
-        response: what the policy wrote.
+        response: what the policy said.
         functions: what may be called.
         form: how calls are written.
+        any_name: JSON without marks is a call where it has a name and arguments, though no function is named so; for
+            environments in which it can be nothing else.
     """
-    known = {function.name: function for function in functions}
     found = [*_tagged(response, functions)] if form == "text" else []
     if form == "native" or any(function.tag is None for function in functions):
-        found += _block(response, known)
-    if form == "native" and not found:
-        found += _bare_json(response, known)
-    return min(found, key=lambda call: call.end, default=None)
+        known = {function.name: function for function in functions}
+        text = response.encode(errors="replace").decode()  # half a character would reach no server
+        calls = [*islice(written_calls(text), 1), *_bare_json(text, known, any_name)]
+        found += [replace(_checked(call, known), start=call.start) for call in calls]
+    return min(found, key=lambda call: call.start, default=None)
 
 
 def written(function: Function, arguments: Mapping[str, Any], form: Form) -> str:
@@ -83,28 +84,30 @@ def written(function: Function, arguments: Mapping[str, Any], form: Form) -> str
     if form == "text" and function.tag is not None:
         return f"<{function.tag}>{arguments[function.argument]}</{function.tag}>"
     call = msgspec.json.encode({"name": function.name, "arguments": arguments}).decode()
-    return f"{_OPEN}{call}{_CLOSE}"
+    return f"<tool_call>{call}</tool_call>"
 
 
 def _tagged(response: str, functions: Sequence[Function]) -> Iterator[ParsedCall]:
+    fenced = blocks(response) if any(function.fence for function in functions) else []
     for function in functions:
         if function.tag is not None:
-            if span := _between(response, f"<{function.tag}>", f"</{function.tag}>"):
-                yield ParsedCall(function.name, span[2], {function.argument: response[slice(*span[:2])].strip()})
-            if function.fence and (block := _fenced(response, function.fence)):
-                yield ParsedCall(function.name, block.end, {function.argument: block.text.strip()})
+            if found := element(response, function.tag):
+                program = _unfenced(found.text.strip(), function.fence)
+                yield ParsedCall(function.name, found.end, {function.argument: program}, start=found.start)
+            if function.fence and (block := _fenced(fenced, function.fence)):
+                program = block.text.strip()
+                yield ParsedCall(function.name, block.end, {function.argument: program}, start=block.start)
 
 
-def _between(text: str, opening: str, closing: str) -> tuple[int, int, int] | None:
-    """Where the first content starts and stops, and where its closing ends."""
-    at = text.find(opening)
-    stop = text.find(closing, at + len(opening)) if at >= 0 else -1
-    return None if stop < 0 else (at + len(opening), stop, stop + len(closing))
+def _unfenced(text: str, fence: str | None) -> str:
+    """A program without the fence that is all around it."""
+    block = _fenced(blocks(text), fence) if fence and text.startswith(("```", "~~~")) else None
+    return block.text.strip() if block and block.end == len(text) else text
 
 
-def _fenced(text: str, language: str) -> Block | None:
+def _fenced(found: Iterable[Block], language: str) -> Block | None:
     """The first closed block in a language. Models also write the language into the line below the fence."""
-    for block in blocks(text):
+    for block in found:
         first, _, rest = block.text.partition("\n")
         if block.closed and block.is_in(language):
             return block
@@ -113,72 +116,32 @@ def _fenced(text: str, language: str) -> Block | None:
     return None
 
 
-def _block(response: str, known: Mapping[str, Function]) -> Iterator[ParsedCall]:
-    if span := _between(response, _OPEN, _CLOSE):
-        start, stop, end = span
-        body = response[start:stop].encode(errors="replace").decode()  # half a character would reach no server
-        if _ELEMENTS.match(body):
-            yield _of_elements(body, end, known)
-        elif named := _FUNCTION.match(body):
-            yield _of_parameters(named[1].strip(), body[named.end() :], end, known)
-        else:
-            yield _of_json(body, end, known)
+def _bare_json(text: str, known: Mapping[str, Function], any_name: bool) -> Iterator[WrittenCall]:
+    """JSON without marks. It may be no call, so it is one only where it names a function."""
+    if call := _as_call(text, known, any_name):
+        yield call if text[call.end :].strip() else call._replace(end=len(text))
+    for block in blocks(text) if "```" in text or "~~~" in text else ():
+        if block.language in _JSON_BLOCKS and (call := _as_call(block.text, known, any_name)):
+            yield call._replace(start=block.start, end=block.end)
 
 
-def _bare_json(response: str, known: Mapping[str, Function]) -> Iterator[ParsedCall]:
-    # A response may be JSON without being a call, so anything doubtful is left to the environment.
-    if response.lstrip().startswith("{"):
-        call = _of_json(response, len(response), known)
-        if call.function in known:
-            yield call
+def _as_call(text: str, known: Mapping[str, Function], any_name: bool) -> WrittenCall | None:
+    begin = len(text) - len(text.lstrip())
+    if not text.startswith("{", begin):
+        return None
+    call = json_call(text, begin, begin)
+    if call.problem is not None:
+        named = _NAMED.match(text, begin)
+        return call._replace(name=named[1]) if named and named[1] in known else None
+    return call if call.name in known or (any_name and call.arguments is not None) else None
 
 
-def _of_json(text: str, end: int, known: Mapping[str, Function]) -> ParsedCall:
-    bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")  # many models fence it
-    try:
-        call = _decoded(bare)
-    except ValueError as error:
-        return ParsedCall("", end, problem=f"the call is not valid JSON: {error}")
-    if not isinstance(call, dict) or not isinstance(call.get("name"), str):  # pyright: ignore[reportUnknownMemberType]
-        return ParsedCall("", end, problem='a call is an object with "name" and "arguments"')
-    fields = cast("dict[str, Any]", call)
-    return _checked(fields["name"], fields.get("arguments", fields.get("parameters")), end, known)
-
-
-def _of_elements(body: str, end: int, known: Mapping[str, Function]) -> ParsedCall:
-    name = _between(body, "<tool_name>", "</tool_name>")
-    if name is None:
-        return ParsedCall("", end, problem="<tool_name> is not closed")
-    rest = body[name[2] :]
-    arguments = _between(rest, "<arguments>", "</arguments>")
-    if arguments is None and rest.strip():
-        return ParsedCall("", end, problem="after <tool_name> comes <arguments>{...}</arguments>")
-    text = rest[arguments[0] : arguments[1]] if arguments else "{}"
-    return _checked(body[name[0] : name[1]].strip(), text, end, known)
-
-
-def _of_parameters(name: str, body: str, end: int, known: Mapping[str, Function]) -> ParsedCall:
-    properties: Mapping[str, Any] = known[name].parameters.get("properties", {}) if name in known else {}
-    texts: dict[str, str] = {}
-    for piece in body.split("<parameter=")[1:]:
-        key, _, rest = piece.partition(">")
-        value, closing, _ = rest.partition("</parameter>")
-        key = key.strip()
-        if not closing:
-            return ParsedCall(name, end, problem=f"<parameter={key:.80}> is not closed by </parameter>")
-        texts[key] = value.removeprefix("\n").removesuffix("\n")
-    # Only now, so that a parameter that is written a thousand times has its schema looked at once.
-    arguments = {key: _read(text, properties.get(key)) for key, text in texts.items()}
-    return _checked(name, arguments, end, known)
-
-
-def _read(text: str, schema: Any) -> Any:
+def _read(text: str, types: set[str]) -> Any:
     """The value of a parameter that was written as text: JSON, unless a string is wanted."""
-    types = _types(schema)
     if "string" in types and not ("null" in types and text in ("null", "None")):
         return text
     try:
-        return _PYTHON[text] if text in _PYTHON else _decoded(text)
+        return _PYTHON[text] if text in _PYTHON else decoded(text)
     except ValueError:
         return text
 
@@ -205,28 +168,50 @@ def _named_types(schema: Any) -> list[str]:
     return [one for one in listed if isinstance(one, str)]
 
 
-def _decoded(text: str) -> Any:
-    """JSON. Raises `ValueError`, also where it is nested too deeply."""
-    try:
-        return msgspec.json.decode(text.strip().encode(errors="replace"))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def _checked(name: str, arguments: Any, end: int, known: Mapping[str, Function]) -> ParsedCall:
+def _checked(call: WrittenCall, known: Mapping[str, Function]) -> ParsedCall:
+    """A call that can be carried out, or why it cannot."""
+    name, arguments, end = call.name, call.arguments, call.end
+    if call.problem is not None:
+        return ParsedCall(name if name in known else "", end, problem=call.problem)
     if name not in known:
         hint = _hint(name, known)
         return ParsedCall(name, end, problem=f"no tool {name[:80]!r}.{hint} There is: {', '.join(known)}")
     if isinstance(arguments, str):  # some models write the JSON of the arguments as text
         try:
-            arguments = _decoded(arguments) if arguments.strip() else {}
+            arguments = decoded(arguments) if arguments.strip() else None
         except ValueError as error:
             return ParsedCall(name, end, problem=f"the arguments are not valid JSON: {error}")
-    arguments = {} if arguments is None else arguments
-    if not isinstance(arguments, dict):
+    if not isinstance(arguments, dict | None):
         return ParsedCall(name, end, problem="the arguments must be an object")
-    given = cast("dict[str, Any]", arguments)
-    return ParsedCall(name, end, given, argument_problem(known[name].parameters, given))
+    schema = known[name].parameters
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    given = cast("dict[str, Any]", arguments or {})
+    types = {key: _types(properties.get(key)) for key in given}
+    if call.as_text:
+        if open_in := next((key for key, text in given.items() if _opens_another(text, properties)), None):
+            return ParsedCall(name, end, problem=f"the parameter {open_in[:80]!r} is not closed before the next one")
+        given = {key: _read(text, types[key]) for key, text in given.items()}
+    given = {key: _whole(value, types[key]) for key, value in given.items()}
+    empty = {key for key, value in given.items() if _is_left_out(value, types[key])}
+    given = {key: value for key, value in given.items() if key not in empty or key in schema.get("required", ())}
+    return ParsedCall(name, end, given, argument_problem(schema, given))
+
+
+def _opens_another(text: str, properties: Mapping[str, Any]) -> bool:
+    """Whether a parameter's text holds the beginning of another one, as when its own closing is missing."""
+    found = [one for one in _PARAMETER.finditer(text) if one[2] in properties or None not in (one[1], one[3])]
+    return len(found) > len(_PARAMETER_SHUT.findall(text))
+
+
+def _whole(value: Any, types: set[str]) -> Any:
+    """A whole number as an integer, where that is wanted: in JSON Schema, 3.0 is one."""
+    wanted = isinstance(value, float) and "integer" in types and "number" not in types
+    return int(value) if wanted and value.is_integer() else value
+
+
+def _is_left_out(value: Any, types: set[str]) -> bool:
+    """Whether a model left an argument empty that is of another type."""
+    return bool(types) and ((value is None and "null" not in types) or (value == "" and "string" not in types))
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.errors import ToolError
+from gem_core.responses import speech_of
 from gem_core.tool import Function, Tool
 from gem_core.tools._calls import Form, ParsedCall, find_call, written
 from gem_core.tools._session import ToolSession
@@ -124,9 +125,10 @@ class ToolEnv(Wrapper):
 
     def step(self, action: str) -> StepResult:
         """Play one turn: a tool's, or the environment's."""
-        call = find_call(action, self._session.functions, self.form) if self._may_call else None
+        speech = speech_of(action)  # the wrapped environment may want the thoughts, too
+        call = find_call(speech, self._session.functions, self.form) if self._may_call else None
         if call is not None:
-            return self._use(call, action)
+            return self._use(call, speech)
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._frame = _frame(info)
         return observation, reward, terminated, truncated, {**info, **self._counters()}

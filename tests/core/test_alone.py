@@ -146,9 +146,9 @@ def test_it_plays_wraps_vectorises_calls_tools_and_computes_advantages(python: P
 
 
 def test_its_command_runs(python: Path, tmp_path: Path) -> None:
-    done = run(python, "-m", "gem_core", "list", "rebn", folder=tmp_path)
+    done = run(python, "-m", "gem_core", "--version", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "rebn_loo" in done.stdout
+    assert done.stdout.startswith("gem-core ")
 
 
 def test_nothing_else_is_there(python: Path, tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ import typer
 from typer.testing import CliRunner
 
 import gem_core
+from gem_commands import _listing as listing
+from gem_commands._doctor import examine
 from gem_core import Env
-from gem_core.cli import _listing as listing
+from gem_core.cli import parse_settings
 from gem_core.cli._app import app
-from gem_core.cli._doctor import examine
-from gem_core.cli._play import parse_settings
 from gem_core.cli._terminal import printable, say
 from gem_core.installation import install_line
 from gem_core.plugins import manager
@@ -378,7 +378,7 @@ def test_doctor() -> None:
 
 
 def test_doctor_json_without_importing_torch() -> None:
-    code = "import sys; from gem_core.cli._doctor import examine; examine(True); sys.exit('torch' in sys.modules)"
+    code = "import sys; from gem_commands._doctor import examine; examine(True); sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0
     document = json.loads(done.stdout)

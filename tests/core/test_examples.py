@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gem_core.plugins import manager
-from gem_core.versions import installed_version
+from gem_train.versions import installed_version
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gem_core.responses import speech_of
 from gem_core.tools import Function
 from gem_core.tools import _calls as calls
 from gem_core.tools._calls import Form, ParsedCall, find_call, written
@@ -71,10 +72,16 @@ def block(inside: str) -> str:
         ("- So:\n  ```python\n  if 1:\n    print(1)\n  ```", "if 1:\n  print(1)"),
         ("```python\ns = '```' + f'{x}```'\n```", "s = '```' + f'{x}```'"),
         ("<python>a = '{}'\x00\ud800</python>", "a = '{}'\x00\ud800"),
-        # From the first opening to the first closing, whatever stands between.
+        # Tags in a string of the program are text; so are the quotes of a sentence.
         ("<python>s = '<python>'</python>", "s = '<python>'"),
-        ("<python>s = '</python>'</python>", "s = '"),
-        ("```python\ns = '<python>1</python>'\n```", "1"),
+        ("<python>s = '</python>'</python>", "s = '</python>'"),
+        ('<python>s = r"""\n</python>\n"""\nprint(s)</python> ok', 's = r"""\n</python>\n"""\nprint(s)'),
+        ('<python>print("it\'s </python>")</python>', 'print("it\'s </python>")'),
+        ("<python># don't\nf()</python> It isn't <python>g()</python>", "# don't\nf()"),
+        ("<python>s = 'a</python>", "s = 'a"),
+        ("```python\ns = '<python>1</python>'\n```", "s = '<python>1</python>'"),
+        # A tag that is named opens nothing.
+        ("I use <python>. So: <python>1</python>", "1"),
         ("<python>\n```python\n1\n```\n</python>", "1"),
     ],
 )
@@ -110,14 +117,18 @@ def test_what_is_no_call_is_left_to_the_environment(response: str) -> None:
     [
         ("<search>a</search> <python>1</python>", "search"),
         ("<python>1</python> <search>a</search>", "python"),
-        ("<search>a <python>1</python></search>", "python"),  # it ends first
+        ("<search>a <python>1</python></search>", "search"),  # it begins first
+        (
+            '<tool_call>{"name": "clock", "arguments": {"x": "<search>a</search> ```python\\n1\\n```"}}</tool_call>',
+            "clock",
+        ),
         ("```python\n1\n``` <python>2</python> <search>a</search>", "python"),
         ('<tool_call>{"name": "clock"}</tool_call><search>a</search>', "clock"),
         ("<tool_call>what?</tool_call><search>a</search>", ""),
         ("<search>a</search><tool_call>what?</tool_call>", "search"),
     ],
 )
-def test_the_call_that_ends_first_counts(functions: tuple[Function, ...], response: str, first: str) -> None:
+def test_the_call_that_begins_first_counts(functions: tuple[Function, ...], response: str, first: str) -> None:
     call = found(response, *functions)
     assert call.function == first
     assert response[: call.end].endswith(("</search>", "</python>", "```", "</tool_call>"))
@@ -170,7 +181,7 @@ def test_a_response_that_is_nothing_but_json_is_a_native_call() -> None:
     response = ' {"name": "weather", "parameters": {"city": "Rome"}}\n'
     call = found(response, WEATHER, form="native")
     assert (call.function, call.arguments, call.end) == ("weather", {"city": "Rome"}, len(response))
-    assert find_call(response, [WEATHER], "text") is None
+    assert found(response, WEATHER) == call
 
 
 @pytest.mark.parametrize(
@@ -216,7 +227,14 @@ def test_in_the_native_form_a_tag_is_text() -> None:
         ("<function=weather><parameter=", "<parameter=> is not closed"),
         ("<function=weather></function>", "'city' is missing"),
         ("<tool_name>weather", "<tool_name> is not closed"),
-        ("<tool_name>weather</tool_name><arguments>{", "after <tool_name> comes <arguments>"),
+        ("<tool_name>weather</tool_name>{}", "after <tool_name> comes <arguments>"),
+        ("<tool_name>weather</tool_name><arguments>{", "not valid JSON"),
+        (
+            "<function=weather>\n<parameter=city>\nRome\n<parameter=days>\n3\n</parameter>\n</function>",
+            "'city' is not closed",
+        ),
+        ("<function=weather><parameter=city>Rome<parameter=days>3</parameter></function>", "'city' is not closed"),
+        ("weather<arg_key>city</arg_key><arg_value>Rome", "not closed by </arg_value>"),
         ("<tool_name>weather</tool_name>", "'city' is missing"),
     ],
 )
@@ -353,3 +371,142 @@ def test_the_time_grows_with_the_length_and_no_faster(form: Form, piece: str, fr
 
     # If it were quadratic, four times the length would take sixteen times as long, and that is seconds here.
     assert seconds(400_000) < 6 * seconds(100_000) + 0.2
+
+
+# -- dialects ----------------------------------------------------------------------------------------------------------
+
+NOTE = function("note", required=("path",), path=TEXT, text=TEXT, line={"type": "integer"}, tags={"type": "array"})
+WANTED = {"path": "a.txt", "text": 'one </tool_call> "two" <|call|>', "line": 3}
+BODY = json.dumps(WANTED)
+DIALECTS = {
+    "hermes": '<tool_call>\n{"name": "note", "arguments": %s}\n</tool_call>',
+    "unmarked end": 'So. <tool_call>{"name": "note", "arguments": %s}',
+    "gpt-oss": "<|channel|>commentary to=functions.note <|constrain|>json<|message|>%s<|call|>",
+    "gpt-oss, written": "<|start|>assistant to=functions.note<|channel|>commentary json<|message|>%s<|call|>",
+    "deepseek v3": "<｜tool▁call▁begin｜>function<｜tool▁sep｜>note\n```json\n%s\n```<｜tool▁call▁end｜>",
+    "deepseek v3.1": "<｜tool▁call▁begin｜>note<｜tool▁sep｜>%s<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    "kimi": "<|tool_call_begin|>functions.note:0<|tool_call_argument_begin|>%s<|tool_call_end|>",
+    "llama": '{"name": "note", "parameters": %s}',
+    "llama, several": '{"name": "note", "parameters": %s}; {"name": "note", "parameters": {"path": "b"}}',
+    "llama, with its token": '<|python_tag|>{"type": "function", "name": "note", "parameters": %s}',
+    "mistral": '[TOOL_CALLS][{"name": "note", "arguments": %s, "id": "a1b2c3d4e"}]',
+    "mistral, newer": "[TOOL_CALLS]note[ARGS]%s",
+    "mistral, with an id": "[TOOL_CALLS]note[CALL_ID]a1b2c3d4e[ARGS]%s",
+    "command a": '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "note", "parameters": %s}]<|END_ACTION|>',
+    "granite, phi": '<|tool_call|>[{"name": "note", "arguments": %s}]<|/tool_call|>',
+    "a function with json": "<function=note>%s</function>",
+    "a block of its own": 'I write it:\n```json\n{"name": "note", "arguments": %s}\n```\nDone.',
+}
+IN_TEXT = {
+    "lfm2": "<|tool_call_start|>[note({})]<|tool_call_end|>|{}={!r}, ",
+    "glm": "<tool_call>note\n{}</tool_call>|<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n",
+    "qwen coder": "<tool_call>\n<function=note>\n{}</function>\n</tool_call>|<parameter={}>\n{}\n</parameter>\n",
+    "without a block": "<function=note>\n{}</function>|<parameter={}>{}</parameter>",
+    "seed": "<seed:tool_call>\n<function=note>\n{}</function>\n</seed:tool_call>|<parameter={}>{}</parameter>\n",
+    "minimax": '<minimax:tool_call>\n<invoke name="note">\n{}</invoke>|<parameter name="{}">{}</parameter>\n',
+    "muse glimmer": '<atem:invoke name="note">\n{}</atem:invoke>|<atem:parameter name="{}">{}</atem:parameter>\n',
+    "functiongemma": "<start_function_call>call:note{{{}}}<end_function_call>|{}:<escape>{}<escape>,",
+    "gemma 4": '<|tool_call>call:note{{{}}}<tool_call|>|{}:<|"|>{}<|"|>,',
+}
+
+
+def in_text(form: str, arguments: dict[str, Any]) -> str:
+    """A call in a dialect that writes each argument as text."""
+    frame, _, each = form.rpartition("|")
+    if form.endswith("|>,"):  # Gemma 4's marks have the sign in them
+        frame, each = form.split("<tool_call|>|")[0] + "<tool_call|>", form.split("<tool_call|>|")[1]
+    written = "".join(each.format(name, value) for name, value in arguments.items())
+    return frame.format(written.rstrip(", ")).replace("<escape>3<escape>", "3").replace('<|"|>3<|"|>', "3")
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS, *IN_TEXT])
+@pytest.mark.parametrize("before", ["", "<think>Maybe {}, or <tool_call>.</think>\n\n", "{} No.</think>"])
+def test_a_call_in_each_dialect(dialect: str, before: str) -> None:
+    make = DIALECTS.get(dialect, "").__mod__ if dialect in DIALECTS else None
+    draft = make('{"path": "draft"}') if make else in_text(IN_TEXT[dialect], {"path": "draft"})
+    call = make(BODY) if make else in_text(IN_TEXT[dialect], WANTED)
+    response = before.replace("{}", draft) + call
+    parsed = find_call(speech_of(response), [NOTE], "native")
+    assert parsed is not None
+    assert (parsed.function, parsed.arguments, parsed.problem) == ("note", WANTED, None)
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS, *IN_TEXT])
+def test_half_a_call_is_a_mistake_that_the_model_sees(dialect: str) -> None:
+    whole = DIALECTS[dialect] % BODY if dialect in DIALECTS else in_text(IN_TEXT[dialect], WANTED)
+    half = whole[: whole.index("two") + 1]
+    parsed = find_call(half, [NOTE], "native")
+    assert parsed is not None
+    assert parsed.problem is not None
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "I could use <tool_call> here.",
+        "Mistral's mark is [TOOL_CALLS].",
+        "It begins with <function=note> and so on.",
+        '<invoke name="note"> is how it begins.',
+        'The JSON would be {"name": "note", "arguments": {"path": "a"}}.',
+        '```json\n{"name": "Ann", "arguments": 3}\n```',
+        '```python\n{"name": "note", "arguments": {"path": "a"}}\n```',
+        "to=functions.note",
+    ],
+)
+def test_what_names_a_mark_is_no_call(response: str) -> None:
+    assert find_call(response, [NOTE], "native") is None
+
+
+def test_where_json_can_be_nothing_else_any_name_is_a_call() -> None:
+    response = '```json\n{"name": "chess", "arguments": {}}\n```'
+    call = find_call(response, [NOTE], "native", any_name=True)
+    assert call is not None
+    assert "no tool 'chess'" in (call.problem or "")
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("left </parameter> right", "left </parameter> right"),
+        ("</function> in a text", "</function> in a text"),
+        ("left <parameter=other> right", "left <parameter=other> right"),
+        ("<function=f>\n<parameter=other>\n1\n</parameter>\n</function>", None),
+        ("    indented\n\n", "    indented\n\n"),
+    ],
+)
+def test_a_parameter_ends_at_its_last_closing(value: str, read: str | None) -> None:
+    inside = f"<function=note>\n<parameter=path>\na\n</parameter>\n<parameter=text>\n{value}\n</parameter>\n</function>"
+    call = found(block(inside), NOTE)
+    assert (call.arguments, call.problem) == ({"path": "a", "text": value if read is None else read}, None)
+
+
+def test_two_calls_do_not_run_together() -> None:
+    one = "<tool_call>\n<function=note>\n<parameter=path>\n{}\n</parameter>\n</function>\n</tool_call>"
+    for between in ("", "\n", " and then "):
+        response = f"{one.format('a')}{between}{one.format('b')}"
+        call = found(response, NOTE, form="native")
+        assert (call.arguments, call.end) == ({"path": "a"}, len(one.format("a")))
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments"),
+    [
+        ({"line": 3.0}, {"line": 3}),
+        ({"line": ""}, {}),
+        ({"line": None, "tags": None}, {}),
+        ({"text": ""}, {"text": ""}),
+    ],
+)
+def test_whole_numbers_and_what_is_left_empty(given: dict[str, Any], arguments: dict[str, Any]) -> None:
+    call = found(block(json.dumps({"name": "note", "arguments": {"path": "a", **given}})), NOTE)
+    assert (call.arguments, call.problem) == ({"path": "a", **arguments}, None)
+    for wrong in (3.5, "3"):
+        assert found(block(json.dumps({"name": "note", "arguments": {"path": "a", "line": wrong}})), NOTE).problem
+    assert found(block('{"name": "note", "arguments": {"path": null}}'), NOTE).problem
+
+
+def test_an_empty_parameter_of_another_type_is_left_out() -> None:
+    call = found(
+        block("<function=note>\n<parameter=path>\na\n</parameter>\n<parameter=line>\n</parameter>\n</function>"), NOTE
+    )
+    assert (call.arguments, call.problem) == ({"path": "a"}, None)

@@ -20,7 +20,7 @@ LAYERS = [
     "plugins",
     "_builtin",
     "hookspecs",
-    "versions : env : match : _match_env : tool : specs : episode : turn_batch : update : errors : failures : "
+    "env : match : _match_env : tool : specs : episode : turn_batch : update : errors : failures : "
     "seeding : interrupts : waiting : controls : installation : _arguments : partner : image : upstream : lazy",
     "responses",
 ]

@@ -226,7 +226,7 @@ def test_both_decide_plain_numbers_alike() -> None:
 
 
 def test_both_take_the_last_box() -> None:
-    from gem_questions.extraction import last_box
+    from gem_questions.extraction import published_box
 
     for text in ("\\boxed{1}", "\\boxed{1} \\boxed{2}", "\\boxed{1} \\boxed{2", "\\boxed{}", "\\boxed{{1}}", "1", ""):
-        assert last_box(text) == grader.extract_answer(text), text
+        assert published_box(text) == grader.extract_answer(text), text

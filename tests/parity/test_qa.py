@@ -7,7 +7,7 @@ import random
 import pytest
 
 from gem_qa.verdicts import normalised
-from gem_questions.extraction import last_box, last_fence, last_tag
+from gem_questions.extraction import last_tag, published_block, published_box
 
 pytest.importorskip("gem", reason="this needs gem-llm, as in `nox -s parity`")
 
@@ -48,5 +48,5 @@ def test_pairs_match_alike() -> None:
 def test_tags_boxes_and_blocks_are_found_alike() -> None:
     for text in texts(20_000):
         assert last_tag(text) == parsing.extract_last_tagged_answer(text), text
-        assert last_box(text) == parsing.extract_last_boxed_answer(text), text
-        assert last_fence(text) == parsing.extract_code_from_model(text), text
+        assert published_box(text) == parsing.extract_last_boxed_answer(text), text
+        assert published_block(text) == parsing.extract_code_from_model(text), text

@@ -150,8 +150,10 @@ def test_real_programs_earn_alike(limit: int | None) -> None:
 # -- many made up ------------------------------------------------------------------------------------------------------
 
 PIECES = [
-    "<python>", "</python>", "```python", "```", "```\npython", "\n", " ", "print(1)", "print(", "1/0", "x", "42", "{}",
+    "<python>", "</python>", "\n```python\nprint(1)\n```\n", "\n```\npython\n1/0\n```\n", "\n```python\nprint(\n```\n",
+    "\n```text\nx\n```\n", "\n", " ", "print(1)", "print(", "1/0", "x", "42", "{}",
 ]  # fmt: skip
+"""Fences stand on lines of their own: elsewhere, upstream takes any three backticks for one, and Markdown does not."""
 responses = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
 
 
@@ -163,15 +165,10 @@ def _both_run_here() -> Any:
     patch.undo()
 
 
-def ambiguous(response: str) -> bool:
-    """Upstream takes ```pythonprint(1)``` for a block of Python, with or without a word's end after the language."""
-    return any(f"python{piece}" in response for piece in ("print", "x", "42", "1"))
-
-
 @pytest.mark.usefixtures("_both_run_here")
 @settings(max_examples=150)
 @given(
-    st.lists(st.lists(responses.filter(lambda text: not ambiguous(text)), max_size=6), min_size=1, max_size=3),
+    st.lists(st.lists(responses, max_size=6), min_size=1, max_size=3),
     st.sampled_from([0, 1, 2, 5, None]),
     st.sampled_from([0.0, 0.5]),
     st.sampled_from([0.0, -0.25]),
@@ -192,5 +189,4 @@ def test_any_responses_earn_alike(
 def test_the_responses_made_up_call_the_tool() -> None:
     rng = random.Random(0)
     episodes = [["".join(rng.choices(PIECES, k=6)) for _ in range(6)] for _ in range(100)]
-    kept = [[text for text in episode if not ambiguous(text)] for episode in episodes]
-    assert play(kept, in_this_process) > 20
+    assert play(episodes, in_this_process) > 20

@@ -33,7 +33,7 @@ def test_the_installed_release_is_supported():
 
 
 def test_another_release_is_refused_at_load(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gem_core.versions.installed_version", lambda spec: "0.3.1")
+    monkeypatch.setattr("gem_train.versions.installed_version", lambda spec: "0.3.1")
     with pytest.raises(FrameworkVersionError, match=r"0\.3\.1"):
         _ = gem_oat.run
 

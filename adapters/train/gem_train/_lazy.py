@@ -7,7 +7,7 @@ from typing import Any
 
 from gem_core.lazy import lazy_exports
 from gem_core.specs import AdapterSpec
-from gem_core.versions import require
+from gem_train.versions import require
 
 
 def lazy_names(package: str, spec: AdapterSpec, modules: Mapping[str, str]) -> Callable[[str], Any]:

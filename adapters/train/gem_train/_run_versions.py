@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from gem_core.specs import AdapterSpec
-from gem_core.versions import installed_version
+from gem_train.versions import installed_version
 
 
 def versions_of(adapter: AdapterSpec | None) -> dict[str, str]:

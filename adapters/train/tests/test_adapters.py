@@ -12,8 +12,8 @@ import pytest
 from gem_core.errors import AdapterError, FrameworkVersionError
 from gem_core.installation import install_line
 from gem_core.specs import AdapterSpec
-from gem_core.versions import remedy
 from gem_train import installed_version, is_supported, require
+from gem_train.versions import remedy
 
 if TYPE_CHECKING:
     from gem_support.core_fixtures import Site

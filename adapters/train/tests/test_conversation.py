@@ -57,10 +57,11 @@ def header(tokenizer: PreTrainedTokenizerFast, message: str) -> str:
 
 
 def glue(tokenizer: PreTrainedTokenizerFast, response: list[int], message: str) -> list[int]:
-    """What stands between a response and the answer to the next message: the end of the turn once, not twice."""
-    line = "\n" if tokenizer.eos_token == "<|im_end|>" else ""
-    end = [] if response[-1] == tokenizer.eos_token_id else [tokenizer.eos_token_id]
-    return end + encode(tokenizer, line + header(tokenizer, message))
+    """What stands between a response and the answer to the next message: what the response sampled of it only once."""
+    chatml = tokenizer.eos_token == "<|im_end|>"
+    whole = encode(tokenizer, f"{tokenizer.eos_token}{chr(10) if chatml else ''}" + header(tokenizer, message))
+    ends = encode(tokenizer, f"{tokenizer.eos_token}{'<|im_start|>' if chatml else '<|user|>'}")
+    return whole[whole.index(response[-1]) + 1 :] if response[-1] in ends else whole
 
 
 def starts_with(whole: list[int], head: list[int]) -> bool:

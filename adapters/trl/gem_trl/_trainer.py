@@ -33,9 +33,11 @@ from gem_train.recording import log_exceptions
 from gem_train.rollout import Batch, BatchCollector, Episode, ImageReader, Policy, RolloutSettings, batch_metrics
 from gem_train.rows import Row
 from gem_train.settings import Split
+from gem_train.template_checks import check_conversations
 from gem_train.turn_table import TurnTable
 from gem_trl._ahead import PolicyCopy
 from gem_trl._config import TurnGRPOConfig
+from gem_trl._ends import stop_at
 from gem_trl._images import image_types, reader_of, row_fields, tokenizer_and_processor, without_empty_fields
 from gem_trl._policy import TrainerPolicy
 from gem_trl._prefixes import KeptPrefixes
@@ -144,8 +146,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.remove_callback(HuggingFaceProgressCallback)
         self._settings = self._rollout_settings()
         self._images = self._image_reader(image_processor)
-        # An unsuitable tokenizer fails before the first batch.
-        self._settings.template(self.processing_class, self._images)
+        self._end_responses()
         if args.eval_strategy != "no":
             self._check_eval_batches()
 
@@ -355,6 +356,13 @@ class TurnGRPOTrainer(GRPOTrainer):
             wrappers=self._wrappers,
             images=self._images,
         )
+
+    def _end_responses(self) -> None:
+        """Have the engine end responses where the chat template ends turns; what cannot work fails before a batch."""
+        template = self._settings.template(self.processing_class, self._images)
+        stop_at(self, [*template.ends, *self.eos_token_ids])
+        limits = f"max_completion_length={self.args.max_completion_length}"
+        check_conversations(self.args, template, self._settings, self.eos_token_ids, limits, self._wrappers)
 
     def _image_reader(self, image_processor: Any) -> ImageReader | None:
         """What reads images for the model. The model cannot say what stands for an image, in any engine."""

@@ -8,18 +8,18 @@ from gem_core.responses import Block, blocks
 
 _SHOWN = (">>>", "$ ")
 """What a line begins with that shows how something is run."""
-_WORK = re.compile(
-    r"\b(?:print|write|writelines)\b|^[ \t]*(?:def\s+\w+\s*\(|class\s+\w+\s*[(:]|import\s+\w|from\s+[\w.]+\s+import\b)",
-    re.MULTILINE,
-)
+_STATEMENT = r"^[ \t]*(?:def\s+\w+\s*\(|class\s+\w+\s*[(:]|import\s+\w|from\s+[\w.]+\s+import\b)"
+_WORK = re.compile(rf"\b(?:print|write|writelines)\s*\(|\bmap\(\s*print\b|{_STATEMENT}", re.MULTILINE)
 """What a program has and an example of its output has not."""
+_CODE = re.compile(rf"[=(]|{_STATEMENT}", re.MULTILINE)
+"""What has at least to be in a block that says to be Python."""
 
 
 def last_program(text: str, function: str | None = None) -> str | None:
     """The last Python program of an answer, or `None`.
 
     A block that says to be Python is one, and a block without a language that prints, writes, imports or defines
-    something; what shows a session or comments alone is none. The last block need not be closed.
+    something; what shows a session, or values alone, is none. The last block need not be closed.
 
     Args:
         text: the answer.
@@ -39,4 +39,4 @@ def _is_program(block: Block) -> bool:
     first = next((line for line in lines if line and not line.startswith("#")), None)
     if first is None or first.startswith(_SHOWN):
         return False
-    return bool(block.language or _WORK.search(block.text))
+    return bool((_CODE if block.language else _WORK).search(block.text))

@@ -14,6 +14,8 @@ from gem_sandbox import Execution, Imports, Limits, Sandbox
 
 _ERROR_CHARACTERS = 500
 _DRIVER = Path(__file__).with_name("_driver.py").read_text(encoding="utf-8")
+_MAX_OUTPUT = 1 << 30
+"""Bytes that a sandbox keeps at most."""
 _ROOM = 1 << 16
 """Bytes that a program may print beyond twice what is wanted."""
 
@@ -58,7 +60,8 @@ def run_tests(
         SandboxError: the machine cannot run it, which says nothing about the program.
     """
     imports = Imports(program, limits.wall)
-    limits = replace(limits, output=max(limits.output, _ROOM + 2 * max(test.size for test in tests)))
+    wanted = min(_ROOM + 2 * max(test.size for test in tests), _MAX_OUTPUT)
+    limits = replace(limits, output=max(limits.output, wanted))
     passed, at = 0, 0
     error: ProgramError | None = None
     while at < len(tests) and (to_the_end or error is None):

@@ -370,7 +370,6 @@ def test_limits_that_cannot_be_are_refused(tmp_path: Path, wrong: dict[str, Any]
         asked(tmp_path, **wrong)
 
 
-@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_what_is_wanted_is_never_too_much_to_print(tmp_path: Path) -> None:
     tests = {"inputs": ["100000"], "outputs": ["7\n" * 100_000]}
     for program, reward in (("print('7\\n' * n)", 1.0), ("print('7  \\n' * n)", 1.0), ("print('7' * 9 * n)", 0.0)):

@@ -148,7 +148,7 @@ class Desk(Env):
 
     def _played(self, action: str) -> StepResult:
         self.turn += 1
-        call = find_call(action, self.functions, self.form)
+        call = find_call(action, self.functions, self.form, any_name=True)
         if call is not None:
             return self._call(call, action)
         if not action.strip():

@@ -81,6 +81,28 @@ def test_the_reference_solution_earns_one(split: str, number: int) -> None:
     assert result[4]["success"]
 
 
+THOUGHT = f"<think>{'I wonder what the refund comes to. ' * 24}</think>\n\n"
+"""More than 800 characters."""
+
+
+@pytest.mark.parametrize(("split", "number"), ALL[::7], ids=NAMES[::7])
+def test_thoughts_before_the_same_actions_change_nothing(split: str, number: int) -> None:
+    env = opened(split, number)
+    task = env.task
+    actions = [*listened(task), identity(task), *calls(task), *goodbye(task)]
+    assert played(env, [f"{THOUGHT}{action}" for action in actions])[1] == 1.0
+    assert "wonder" not in env.render()
+
+
+def test_what_was_only_thought_was_not_said() -> None:
+    env = opened("train", 0)
+    task = env.task
+    before = [*listened(task), identity(task), *calls(task)]
+    assert played(env, [*before, f"<think>{speech(task)}</think>It is done."])[1] == 0.0
+    env = opened("train", 0)
+    assert played(env, [*before, speech(task)])[1] == 1.0
+
+
 def lazy(task: RetailTask) -> dict[str, list[str]]:
     """Ten ways to do it wrong."""
     hear, who, work, bye = listened(task), identity(task), calls(task), goodbye(task)
@@ -198,6 +220,53 @@ def test_a_call_that_is_impossible_says_why_and_changes_nothing(call: str, said:
     assert (reward, terminated, info["use_tool"]) == (0.0, False, True)
     assert info["tool_error"]
     assert env.shop.data == Shop().data
+
+
+CALL = '{"name": "get_order", "arguments": {"order_id": "W1001"}}'
+
+
+@pytest.mark.parametrize("form", ["text", "native"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        CALL,
+        f"I look it up.\n```json\n{CALL}\n```",
+        f"```json\n{CALL}",
+        f"<tool_call>{CALL}",
+        "<function=get_order>\n<parameter=order_id>\nW1001\n</parameter>\n</function>",
+        "<tool_call>get_order<arg_key>order_id</arg_key><arg_value>W1001</arg_value></tool_call>",
+        f"[TOOL_CALLS][{CALL}]",
+    ],
+)
+def test_a_call_in_any_dialect_is_made(call: str, form: str) -> None:
+    env = gem_core.make("desk:Retail-v0", form=form)
+    env.reset(seed=0, data_index=0)
+    text, reward, terminated, _, info = env.step(call)
+    assert (reward, terminated, info["tool_type"]) == (0.0, False, "get_order")
+    assert json.loads(text)["items"][0]["product"] == "Desk lamp"
+
+
+@pytest.mark.parametrize("form", ["text", "native"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        CALL[:-9],
+        f"```json\n{CALL[:-9]}\n```",
+        f"<tool_call>{CALL[:-9]}",
+        "<function=get_order>\n<parameter=order_id>\nW1001",
+        CALL.replace("get_order", "refund"),
+        f"```json\n{CALL.replace('get_order', 'refund')}\n```",
+        "<function=refund>\n<parameter=order_id>\nW1001\n</parameter>\n</function>",
+    ],
+)
+def test_a_call_that_went_wrong_is_not_read_to_the_customer(call: str, form: str) -> None:
+    env = gem_core.make("desk:Retail-v0", form=form)
+    env.reset(seed=0, data_index=0)
+    text, reward, terminated, _, info = env.step(call)
+    assert text.startswith("Error: ")
+    assert (reward, terminated) == (0.0, False)
+    assert info["tool_error"]
+    assert "agent: " not in str(env.render())
 
 
 def test_a_refund_goes_to_the_gift_card_where_that_paid() -> None:

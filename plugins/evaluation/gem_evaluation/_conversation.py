@@ -119,6 +119,7 @@ class MessageBuilder(BaseEpisodeBuilder):
         self._tools: list[dict[str, Any]] = []
         self._exchanges: deque[_Exchange] = deque(maxlen=settings.history)
         self._unplayed = _Unplayed()
+        self._shown = observation, info
         self._begin(observation, info)
 
     @property
@@ -135,7 +136,7 @@ class MessageBuilder(BaseEpisodeBuilder):
     def act(self, completion: Reply) -> str | None:
         """Take a reply; returns the first action, or `None` where the prompt did not fit the context."""
         if completion.context_full:
-            self.end(StopReason.CONTEXT_FULL, self._message, {})
+            self.end(StopReason.CONTEXT_FULL, *self._shown)
             return None
         self._exchanges[-1].reply = completion
         if completion.calls:
@@ -179,6 +180,7 @@ class MessageBuilder(BaseEpisodeBuilder):
 
     def _observe(self, observation: str, info: Info) -> str:
         text = shown_text(observation, info)
+        self._shown = observation, info
         if "tools" in info:
             self._tools = info["tools"]
         call = self._unplayed.current

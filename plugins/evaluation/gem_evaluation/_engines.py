@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
@@ -26,6 +27,15 @@ class Engine(Protocol):
         """Tokens that a prompt and its response may have together; `None` where the model names no limit."""
         ...
 
+    @property
+    def generation_config(self) -> Any:
+        """The model's, which may name ends of a response."""
+        ...
+
+    def stop_at(self, ends: Sequence[int]) -> None:
+        """End a response at these tokens."""
+        ...
+
     def sample(self, prompts: Sequence[Sequence[int]]) -> list[Sampled]:
         """A response to each prompt. The last token of one that is not truncated ends it."""
         ...
@@ -45,21 +55,27 @@ class TransformersEngine:
 
     Args:
         path: a folder or a name on the hub.
-        tokenizer: of the model; its end of a text ends a response, too.
         options: `temperature`, `top_p`, `top_k`, `max_tokens`.
         device: of torch; `None` takes a GPU where there is one.
     """
 
-    def __init__(self, path: str, tokenizer: Any, options: Mapping[str, Any], device: str | None) -> None:
+    def __init__(self, path: str, options: Mapping[str, Any], device: str | None) -> None:
         import torch
         from transformers import AutoModelForCausalLM
 
         model = cast("Any", AutoModelForCausalLM).from_pretrained(path, dtype="auto")
         self._model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
         self._options = options
-        configured = self._model.generation_config.eos_token_id
-        found = cast("list[int | None]", configured if isinstance(configured, list) else [configured])
-        self._ends = [*dict.fromkeys(one for one in [*found, tokenizer.eos_token_id] if one is not None)]
+        self._ends: list[int] = []
+
+    @property
+    def generation_config(self) -> Any:
+        """As loaded with the model."""
+        return self._model.generation_config
+
+    def stop_at(self, ends: Sequence[int]) -> None:
+        """See `Engine.stop_at`."""
+        self._ends = [*ends]
 
     @property
     def limit(self) -> int | None:
@@ -101,17 +117,34 @@ class TransformersEngine:
 class VllmEngine:
     """vLLM, which takes most of a GPU's memory. Arguments as `TransformersEngine`."""
 
-    def __init__(self, path: str, tokenizer: Any, options: Mapping[str, Any]) -> None:
+    def __init__(self, path: str, options: Mapping[str, Any]) -> None:
         import vllm  # pyright: ignore[reportMissingImports]
         from transformers import AutoConfig
 
         library: Any = vllm
-        saved = getattr(cast("Any", AutoConfig).from_pretrained(path), "dtype", None)
+        self._config: Any = cast("Any", AutoConfig).from_pretrained(path)
+        saved = getattr(self._config, "dtype", None)
         # By default, vLLM would sample from float32 weights in half precision.
         dtype = "auto" if saved is None else str(saved).removeprefix("torch.")
+        self._path, self._options = path, options
         self._llm: Any = library.LLM(path, dtype=dtype, disable_log_stats=True)
-        self._ends = {tokenizer.eos_token_id} - {None}
-        self._sampling: Any = library.SamplingParams(**options, stop_token_ids=[*self._ends], detokenize=False)
+        self.stop_at(())
+
+    @property
+    def generation_config(self) -> Any:
+        """The saved one, or else the model's config."""
+        from transformers import GenerationConfig
+
+        with suppress(OSError):
+            return cast("Any", GenerationConfig).from_pretrained(self._path)
+        return self._config.get_text_config()
+
+    def stop_at(self, ends: Sequence[int]) -> None:
+        """See `Engine.stop_at`."""
+        import vllm  # pyright: ignore[reportMissingImports]
+
+        library: Any = vllm
+        self._sampling: Any = library.SamplingParams(**self._options, stop_token_ids=[*ends], detokenize=False)
 
     @property
     def limit(self) -> int | None:

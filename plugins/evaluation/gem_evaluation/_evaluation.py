@@ -15,6 +15,7 @@ import msgspec
 
 from gem_core.plugins import manager
 from gem_evaluation._errors import EvaluationError
+from gem_evaluation._local import LocalModel
 from gem_evaluation._models import AnswerFunction, FunctionModel, Model, installed
 from gem_evaluation._playing import Evaluation
 from gem_evaluation._progress import Progress
@@ -101,6 +102,8 @@ async def evaluate_async(
     played = identity(chosen, seed, model.identity, versions())
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(model.session())  # first: a model that cannot answer leaves no folder
+        if isinstance(model, LocalModel):
+            await asyncio.to_thread(model.check, chosen)
         kept = output
         if output is None:
             output = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-eval"))

@@ -6,20 +6,26 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from gem_core.env import Env
-from gem_core.errors import MissingExtraError, TemplateError, described
+from gem_core.env import Env, Info
+from gem_core.episode import Completion, Episode, TokenIds
+from gem_core.errors import MissingExtraError, SettingsError, TemplateError, described
+from gem_core.image import IMAGES
 from gem_core.installation import install_line
-from gem_evaluation._conversation import Prompt, Reply, Usage
+from gem_core.registry import build, spec
+from gem_evaluation._conversation import ConversationSettings, Prompt, Reply, Usage
 from gem_evaluation._engines import Engine, EngineName, Sampled, TransformersEngine, VllmEngine, default_engine
 from gem_evaluation._errors import ModelError, ModelSetupError
 from gem_evaluation._models import installed
-from gem_train.rollout import ChatTemplate
+from gem_evaluation._settings import Entry
+from gem_train.rollout import ChatTemplate, Conversation, EpisodeBuilder, RolloutSettings, end_token_ids
+from gem_train.settings import IMAGE_TAG
+from gem_train.template_checks import check_template, check_tools
 
 MAX_TOKENS = 1024
 """Token limit of a response that has no other."""
@@ -42,8 +48,7 @@ class _Waiting:
 class LocalModel:
     """A model from a folder or from the hub of Hugging Face, sampled in batches.
 
-    Prompts are built as in training: what was sampled is not encoded again, and text of environments has no control
-    tokens.
+    Its episodes are made by the code of training: the same prompts, the same ends of a response, the same limits.
 
     Args:
         path: a folder as `save_pretrained` writes it, with the tokenizer; or a name on the hub.
@@ -67,13 +72,16 @@ class LocalModel:
         self._engine_name: EngineName = engine or default_engine()
         self.most_at_once = batch or BATCH[self._engine_name]
         self._path = str(path)
-        self._options = {"temperature": 1.0, "max_tokens": MAX_TOKENS, **(options or {})}
+        self._options: dict[str, Any] = {"temperature": 1.0, "max_tokens": MAX_TOKENS, **(options or {})}
         if unknown := self._options.keys() - {"temperature", "top_p", "top_k", "max_tokens"}:
             raise ModelSetupError(f"a local model has no option {', '.join(sorted(unknown))}")
         self._weights = _checksum(Path(self._path))
         self._device = device
+        self.ends: tuple[int, ...] = ()
+        """Ids that end a response; known once the model is open."""
         self._templates: dict[str | None, ChatTemplate] = {}
         self._own: OrderedDict[str, dict[str, list[int]]] = OrderedDict()
+        """Of each conversation in messages: the ids of the responses, by their text."""
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
 
     @property
@@ -100,49 +108,96 @@ class LocalModel:
         """Prompts that wait for the next batch."""
         return f"{self._waiting.qsize()} prompts waiting"
 
-    async def respond(self, prompt: Prompt, episode: str) -> Reply:
-        """Sample; see `Model.respond`."""
+    def builder(
+        self, episode: Episode, conversation: ConversationSettings, observation: str, info: Info
+    ) -> EpisodeBuilder:
+        """An episode in the making, as in training; its prompts are for `complete`.
+
+        Raises:
+            ModelError: the template cannot carry the observation.
+        """
+        return _TokenBuilder(
+            episode, self._template(conversation.system_prompt), self._rollout(conversation), observation, info
+        )
+
+    async def complete(self, prompt: TokenIds) -> tuple[Completion, Usage]:
+        """Sample a response to a prompt of tokens. Raises `ModelError`."""
         began = time.monotonic()
-        try:
-            ids = self._encoded(prompt, episode)
-        except TemplateError as error:
-            raise ModelError(f"{self.name}: {error}") from error
-        limit = self._engine.limit
-        if limit is not None and len(ids) + self._options["max_tokens"] > limit:
-            return Reply("", context_full=True)
-        waiting = _Waiting(ids, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(prompt.tolist(), asyncio.get_running_loop().create_future())
         await self._waiting.put(waiting)
         sampled = await waiting.response
-        text = self._tokenizer.decode(sampled.ids, skip_special_tokens=True)
-        self._own.setdefault(episode, {})[text] = sampled.ids
+        usage = Usage(len(prompt), len(sampled.ids), 1, time.monotonic() - began)
+        return Completion(sampled.ids, truncated=sampled.truncated), usage
+
+    async def respond(self, prompt: Prompt, episode: str) -> Reply:
+        """Sample for one that asks in messages, such as an environment's partner; see `Model.respond`."""
+        own = self._own.setdefault(episode, {})
         self._own.move_to_end(episode)
         while len(self._own) > 2 * self.most_at_once:
             self._own.popitem(last=False)
-        usage = Usage(len(ids), len(sampled.ids), 1, time.monotonic() - began)
-        return Reply(text, truncated=sampled.truncated, usage=usage)
+        with _as_model_error():
+            conversation = self._conversation(prompt, own)
+        ids, limit = conversation.prompt(), self._engine.limit
+        if limit is not None and len(ids) + self._options["max_tokens"] > limit:
+            return Reply("", context_full=True)
+        completion, usage = await self.complete(ids)
+        text = conversation.respond(completion.ids)
+        own[text] = completion.ids
+        return Reply(text, truncated=completion.truncated, usage=usage)
 
-    def _encoded(self, prompt: Prompt, episode: str) -> list[int]:
-        """The prompt as tokens. Raises `TemplateError` where the tokenizer cannot carry it."""
+    def check(self, entries: Sequence[Entry]) -> None:
+        """Refuse what the weights cannot play, before anything is played.
+
+        Raises:
+            ModelSetupError: an environment shows images, or native tools that the chat template does not show; the
+                limits leave no room for a prompt; or nothing ends a response.
+        """
+        limits = f"max_tokens={self._options['max_tokens']}"
+        for entry in entries:
+            if IMAGE_TAG in spec(entry.id).tags:
+                raise ModelSetupError(
+                    f"{entry.id} shows images, and local weights are asked in text only. Serve the model behind an "
+                    "endpoint that takes image parts (docs/images.md)"
+                )
+            try:
+                template = self._template(entry.system_prompt)
+                # A system prompt that is too long is a result, like a long observation.
+                check_template(self._template(None), self._rollout(entry.conversation), self.ends, limits)
+                with build(spec(entry.id), entry.env_kwargs, entry.wrappers()) as env:
+                    check_tools(template, env)
+            except (SettingsError, TemplateError, ValueError) as error:
+                raise ModelSetupError(f"{self.name} cannot play {entry.label}: {error}") from error
+
+    def _rollout(self, conversation: ConversationSettings) -> RolloutSettings:
+        """The settings of training that give the same prompts. Raises `ValueError`."""
+        return RolloutSettings(
+            max_response_tokens=self._options["max_tokens"],
+            max_context_tokens=self._engine.limit,
+            history=conversation.history,
+            system_prompt=conversation.system_prompt,
+            truncated_is_invalid=conversation.truncated_is_invalid,
+        )
+
+    def _template(self, system_prompt: str | None) -> ChatTemplate:
+        if system_prompt not in self._templates:
+            self._templates[system_prompt] = ChatTemplate(self._tokenizer, system_prompt=system_prompt)
+        return self._templates[system_prompt]
+
+    def _conversation(self, prompt: Prompt, own: Mapping[str, list[int]]) -> Conversation:
+        """The conversation of a prompt. A response that was sampled here has the ids that were sampled."""
         messages = [*prompt.messages]
-        if any(message.images for message in messages):
-            raise TemplateError(
-                "an observation shows images, and local weights are asked in text only. Serve the model behind an "
-                "endpoint that takes image parts (docs/images.md)"
-            )
         system = messages.pop(0).content if messages[0].role == "system" else None
-        template = self._templates.get(system)
-        if template is None:
-            template = self._templates[system] = ChatTemplate(self._tokenizer, system_prompt=system)
-        if prompt.tools:
-            template = template.with_tools(prompt.tools)
-        ids = template.initial_prompt(messages[0].content, messages[0].role)
-        for response, message in zip(messages[1::2], messages[2::2], strict=True):
-            ids += self._ids_of(response.content, episode) + template.bridge_tokens(message.content, message.role)
-        return ids
-
-    def _ids_of(self, response: str, episode: str) -> list[int]:
-        sampled = self._own.get(episode, {}).get(response)
-        return self._tokenizer.encode(response, add_special_tokens=False) if sampled is None else sampled
+        template = self._template(system)
+        conversation = Conversation(template)
+        info: Info = {"tools": prompt.tools}
+        for message in messages:
+            if message.role == "assistant":
+                conversation.respond(own.get(message.content) or template.words(message.content))
+            else:
+                info |= {"use_tool": message.role == "tool"} | ({IMAGES: message.images} if message.images else {})
+                conversation.observe(message.content, info)
+                info = {}
+        return conversation
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[None]:
@@ -161,11 +216,14 @@ class LocalModel:
             from transformers import AutoTokenizer
 
             self._tokenizer = cast("Any", AutoTokenizer).from_pretrained(self._path)
+            template = self._template(None)
             self._engine: Engine = (
-                VllmEngine(self._path, self._tokenizer, self._options)
+                VllmEngine(self._path, self._options)
                 if self._engine_name == "vllm"
-                else TransformersEngine(self._path, self._tokenizer, self._options, self._device)
+                else TransformersEngine(self._path, self._options, self._device)
             )
+            self.ends = end_token_ids(template, self._tokenizer, self._engine.generation_config)
+            self._engine.stop_at(self.ends)
         except ModuleNotFoundError as error:
             extra = "vllm" if self._engine_name == "vllm" else "eval-local"
             raise MissingExtraError(
@@ -191,6 +249,22 @@ class LocalModel:
             for one, sampled in zip(batch, found, strict=True):
                 if not one.response.done():
                     one.response.set_result(sampled)
+
+
+class _TokenBuilder(EpisodeBuilder):
+    """An episode of local weights. A message that the template cannot carry is an error of the model."""
+
+    def _observe(self, observation: str, info: Info) -> str:
+        with _as_model_error():
+            return super()._observe(observation, info)
+
+
+@contextmanager
+def _as_model_error() -> Generator[None]:
+    try:
+        yield
+    except TemplateError as error:
+        raise ModelError(str(error)) from error
 
 
 def _checksum(folder: Path) -> str | None:

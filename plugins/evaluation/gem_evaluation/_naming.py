@@ -15,6 +15,7 @@ from gem_evaluation._baselines import HumanModel, RandomModel
 from gem_evaluation._endpoints import DEFAULT_FILE, DEFAULT_KEY, Endpoint, find_endpoint
 from gem_evaluation._engines import EngineName
 from gem_evaluation._errors import ModelSetupError
+from gem_evaluation._local import LocalModel
 from gem_evaluation._models import AnswerFunction, FunctionModel, Model
 
 _NEEDED = {"openai": "eval", "tenacity": "eval", "scipy": "eval"}
@@ -63,8 +64,6 @@ def load_model(
             _check_no_options(name, options)
             return RandomModel() if name == "random" else HumanModel()
         if local:
-            from gem_evaluation._local import LocalModel
-
             return LocalModel(name.removeprefix("hf:"), options, concurrency, engine=engine)
         if (endpoint := find_endpoint(name, endpoints)) is not None:
             return _chat(endpoint, options, concurrency, timeout)

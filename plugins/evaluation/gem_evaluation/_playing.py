@@ -9,51 +9,68 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from gem_core.env import Env, Info
+from gem_core.env import Info
 from gem_core.episode import Episode, StopReason
 from gem_core.failures import FailurePolicy
-from gem_evaluation._conversation import ConversationSettings, MessageBuilder, Prompt, Reply, Usage
+from gem_evaluation._conversation import ConversationSettings, MessageBuilder, Prompt, Usage
 from gem_evaluation._errors import EvaluationError, ModelError
+from gem_evaluation._local import LocalModel
 from gem_evaluation._models import Model
 from gem_evaluation._records import EvaluatedEpisode, FailedEpisode, Fault, Key
 from gem_evaluation._settings import Entry
 from gem_evaluation._store import Store
-from gem_train.rollout import BaseEpisodeRunner
+from gem_train.rollout import BaseEpisodeBuilder, BaseEpisodeRunner
 
 MAX_FAILURES_IN_A_ROW = 20
 """Episodes without a response of the model, one after another, after which an evaluation stops."""
 
-Responder: TypeAlias = Callable[[Prompt], Awaitable[Reply]]
+Responder: TypeAlias = Callable[[Any], Awaitable[Any]]
+"""Answers the prompts of a builder."""
 
 
-class MessageRunner(BaseEpisodeRunner[Responder]):
-    """Plays episodes of one entry with models that are asked in text."""
+class EntryRunner(BaseEpisodeRunner[Responder]):
+    """Plays episodes of one entry.
+
+    Args:
+        entry: what is played.
+        seed, max_concurrent, failures: as for `BaseEpisodeRunner`.
+        model: who plays. Local weights get tokens, all others messages.
+    """
 
     def __init__(
         self,
         entry: Entry,
         seed: int,
         max_concurrent: int,
-        wrappers: Sequence[Callable[[Env], Env]] = (),
+        model: Model | None = None,
         failures: FailurePolicy | None = None,
     ) -> None:
         self._conversation: ConversationSettings = entry.conversation
+        self._model = model
+        self.openings: dict[int, str] = {}
+        """Of each episode under way, by its number: a hash of the first prompt in messages."""
         super().__init__(
             entry.id,
             {"conversation": entry.conversation},
             seed=seed,
             max_concurrent=max_concurrent,
             env_kwargs=entry.env_kwargs,
-            wrappers=[*entry.wrappers(), *wrappers],
+            wrappers=[*entry.wrappers(), *(() if model is None else model.wrappers)],
             failures=failures,
         )
 
-    def _builder(self, episode: Episode, observation: str, info: Info) -> MessageBuilder:
-        return MessageBuilder(episode, self._conversation, observation, info)
+    def _builder(self, episode: Episode, observation: str, info: Info) -> BaseEpisodeBuilder:
+        if isinstance(self._model, LocalModel):
+            asked = MessageBuilder(msgspec.structs.replace(episode, images=[]), self._conversation, observation, info)
+            builder = self._model.builder(episode, self._conversation, observation, info)
+        else:
+            asked = builder = MessageBuilder(episode, self._conversation, observation, info)
+        self.openings.setdefault(episode.number, _hash(asked.prompt))
+        return builder
 
 
 class UsageTracker:
@@ -63,11 +80,12 @@ class UsageTracker:
         self._model = model
         self._episode = f"{key.entry} task {key.task_id} repeat {key.repeat}"
         self.usage: list[Usage] = []
-        self.opening = ""
-        """A hash of the first prompt."""
 
-    async def __call__(self, prompt: Prompt) -> Reply:
-        self.opening = self.opening or _hash(prompt)
+    async def __call__(self, prompt: Any) -> Any:
+        if isinstance(self._model, LocalModel):
+            completion, usage = await self._model.complete(prompt)
+            self.usage.append(usage)
+            return completion
         reply = await self._model.respond(prompt, self._episode)
         self.usage.append(reply.usage)
         return reply
@@ -102,7 +120,7 @@ class Evaluation:
         self._model = model
         self._store = store
         self._seed = seed
-        self._runners: dict[str, MessageRunner] = {}
+        self._runners: dict[str, EntryRunner] = {}
         self._failed_in_a_row = 0
         self.left = [
             key for key in self._all() if key not in store.finished and (retry_failed or key not in store.failures)
@@ -131,7 +149,7 @@ class Evaluation:
             players = min(self._model.most_at_once, len(self.left))
             per_entry = Counter(key.entry for key in self.left)
             for label, count in per_entry.items():
-                runner = MessageRunner(self._entries[label], self._seed, min(players, count), self._model.wrappers)
+                runner = EntryRunner(self._entries[label], self._seed, min(players, count), self._model)
                 stack.callback(runner.close)
                 self._runners[label] = runner
             running = [asyncio.ensure_future(self._play_from(waiting)) for _ in range(players)]
@@ -152,8 +170,9 @@ class Evaluation:
 
     async def _play(self, key: Key) -> None:
         asker, began = UsageTracker(self._model, key), time.monotonic()
+        runner = self._runners[key.entry]
         try:
-            episode = await self._runners[key.entry].run(asker, key.task_id)
+            episode = await runner.run(asker, key.task_id)
         except ModelError as error:
             self._fail(key, "endpoint", str(error), len(asker.usage))
             return
@@ -163,7 +182,8 @@ class Evaluation:
             return
         self._failed_in_a_row = 0
         cost = sum(map(self._model.cost, asker.usage))
-        self._store.add(EvaluatedEpisode(key, episode, asker.usage, cost, time.monotonic() - began, asker.opening))
+        opening = runner.openings.pop(episode.number)
+        self._store.add(EvaluatedEpisode(key, episode, asker.usage, cost, time.monotonic() - began, opening))
         self._show(episode)
 
     def _fail(self, key: Key, fault: Fault, error: str, turns: int) -> None:

@@ -24,7 +24,7 @@ from gem_core.registry import provenance
 from gem_evaluation._conversation import Prompt, Reply
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._evaluation import versions
-from gem_evaluation._playing import MessageRunner
+from gem_evaluation._playing import EntryRunner
 from gem_evaluation._records import EvaluatedEpisode, Result
 from gem_evaluation._regraded import Comparison, Grade, Regraded, Regrading, ReplayOutcome
 from gem_evaluation._settings import Entry
@@ -60,7 +60,7 @@ class _Replays:
         self._identity = read_identity(folder)
         self._entries = {label: _entry(label, fields) for label, fields in self._identity["environments"].items()}
         self._counts = Counter(result.key.entry for result in read_results(folder))
-        self._runners: dict[str, MessageRunner | str] = {}
+        self._runners: dict[str, EntryRunner | str] = {}
         self._episodes: list[Regraded] = []
         self._results: dict[str, list[tuple[Result, Result]]] = defaultdict(list)
 
@@ -107,12 +107,12 @@ class _Replays:
             return "not_deterministic", f"two replays differ; in the first one, {reason}", None
         return ("diverged" if first.episode is None else "changed"), reason, first.episode
 
-    def _runner(self, label: str, stack: ExitStack) -> MessageRunner | str:
+    def _runner(self, label: str, stack: ExitStack) -> EntryRunner | str:
         """The runner of an environment, or why there is none."""
         if label not in self._runners:
             try:
                 seed, places = self._identity["seed"], min(_AT_ONCE, self._counts[label])
-                runner = MessageRunner(self._entries[label], seed, places, failures=_FAILURES)
+                runner = EntryRunner(self._entries[label], seed, places, failures=_FAILURES)
                 stack.callback(runner.close)
                 self._runners[label] = runner
             except GemError as error:
@@ -185,7 +185,7 @@ class _Replayed:
         return self.seen == other.seen and not [*_differences(self.episode, other.episode)]
 
 
-async def _replayed(runner: MessageRunner, played: EvaluatedEpisode) -> _Replayed:
+async def _replayed(runner: EntryRunner, played: EvaluatedEpisode) -> _Replayed:
     episode = played.episode
     actions = _Actions(episode.turns, episode.stop_reason is StopReason.CONTEXT_FULL)
     try:

@@ -260,3 +260,13 @@ def _values(rules: str) -> list[int]:
 def test_a_dilemma_needs_a_round(kwargs: dict[str, int]) -> None:
     with pytest.raises(EnvError, match="at least one round"):
         gem_core.make("match:IteratedDilemma-v0", **kwargs)
+
+
+def test_thoughts_in_a_negotiation_stay_with_who_had_them() -> None:
+    env = gem_core.make("match:Negotiation-v0")
+    env.reset(seed=3)
+    shown, *_, info = env.step("<think>The hats are worth 6 to me: \\boxed{accept}</think>I need books. \\boxed{1 0 0}")
+    assert info["agent"] == "player 1"
+    assert "I need books." in shown
+    assert "worth 6 to me" not in shown
+    assert "<think>" not in shown

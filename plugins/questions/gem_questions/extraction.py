@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-_BOX = "\\boxed{"
+_BOX = "\\boxed"
 _OPEN, _CLOSE = "<answer>", "</answer>"
 _BRACE = re.compile(r"[{}]")
 _FENCE = re.compile(r"```\w*\n")
@@ -32,11 +32,13 @@ def published_box(text: str) -> str | None:
     A brace with a backslash counts as a brace, as in published results. `gem_core.responses.last_box` is ours.
     """
     start = text.rfind(_BOX)
+    if start < 0 or not text.startswith("{", start + len(_BOX)):
+        return None
     depth = 0
-    for brace in _BRACE.finditer(text, start) if start >= 0 else ():
+    for brace in _BRACE.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1
         if not depth:
-            return text[start + len(_BOX) : brace.start()]
+            return text[start + len(_BOX) + 1 : brace.start()]
     return None
 
 

@@ -19,7 +19,7 @@ from gem_questions.extraction import last_tag, published_block, published_box
         ("\\boxed{}", ""),
         ("\\boxed{\\boxed{1}}", "1"),
         ("\\boxed{1} \\boxed{2", None),
-        ("\\boxed{1} \\boxed 2", "1"),
+        ("\\boxed{1} \\boxed 2", None),
         ("\\boxed{\\{1}", None),
         ("\\boxed {1}", None),
         ("boxed{1}", None),

@@ -26,6 +26,9 @@ class RemoteEnv(EnvElsewhere):
         patience: seconds for which `reset()` tries to reach a server that is starting or full.
     """
 
+    reads_thoughts = True
+    """The server's environment says whether it wants them."""
+
     def __init__(self, env_id: str, url: str | None = None, *, patience: float = 30.0) -> None:
         super().__init__()
         given = url or os.environ.get(URL, "")

@@ -1,6 +1,6 @@
 """What a response of a policy asks for: a command, or the end.
 
-In the text form the first closed tag counts, as in gem-llm's terminal:
+In the text form the first closed tag counts, as in gem-llm's terminal, but for one in a string of the command:
 
     <bash>                  <bash>                      <finish>
     cmd: ls -l              ls -l                       </finish>
@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import yaml
 
-from gem_core.responses import blocks
+from gem_core.responses import blocks, element
 from gem_core.tool import Function
 from gem_core.tools import Form, find_call, written
 
@@ -28,7 +28,6 @@ _MAX_YAML_LENGTH = 20_000
 """Characters. A longer text is taken for the command itself: reading YAML takes long."""
 _MAX_LENGTH = 200_000
 """Characters of a command."""
-_TAG = re.compile(r"<(bash|finish)>")
 _CMD = re.compile(r"""^\s*\{?\s*["']?cmd["']?\s*:""", re.MULTILINE)
 
 BASH = Function(
@@ -96,15 +95,12 @@ def finish(form: Form) -> str:
 
 
 def _tagged(response: str) -> Action:
-    for opening in _TAG.finditer(response):
-        name = opening[1]
-        at = response.find(f"</{name}>", opening.end())
-        if at >= 0:
-            used = response[: at + len(name) + 3]
-            return Action(Finish() if name == "finish" else _command(response[opening.end() : at]), used)
-        if response.find("</", opening.end()) < 0:
-            break
-    return Action(Unclear("no <bash>...</bash> and no <finish></finish> was found"), response)
+    found = [one for one in (element(response, "bash"), element(response, "finish")) if one is not None]
+    if not found:
+        return Action(Unclear("no <bash>...</bash> and no <finish></finish> was found"), response)
+    first = min(found, key=lambda one: one.start)
+    is_command = response.startswith("<bash>", first.start)
+    return Action(_command(first.text) if is_command else Finish(), response[: first.end])
 
 
 def _native(response: str) -> Action:

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from gem_core.errors import EnvError
+from gem_core.responses import read_response
 from gem_core.tool import Function
 from gem_core.tools import find_call
 
 types: Any = importlib.import_module("verifiers.types")
 
-_CALL = "<tool_call>"
 _count = itertools.count()
 
 
@@ -62,14 +62,15 @@ def functions_of(tools: Sequence[Any] | None) -> list[Function]:
 
 
 def written(action: str, functions: Sequence[Function]) -> Written:
-    """A policy's text as a model's response, with its first call where there are functions."""
+    """A policy's text as a model's response, with the first call of its speech where there are functions."""
     text = action.encode(errors="replace").decode()  # half a character is no text for pydantic
-    call = find_call(text, functions, "native") if functions else None
+    thought, speech = read_response(text)
+    call = find_call(speech, functions, "native") if functions else None
     calls: list[Any] | None = None
     if call is not None and call.problem is None:
         arguments = msgspec.json.encode(call.arguments).decode()
         calls = [types.ToolCall(id=f"call_{next(_count)}", name=call.function, arguments=arguments)]
-        text = text[: max(text.find(_CALL), 0)].strip()
+        text = f"{thought}{speech[: call.start]}".strip()
     message = types.ResponseMessage(
         content=text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", is_truncated=False
     )

@@ -39,8 +39,8 @@ class Verifiers(Env):
     | nothing | the next in the shuffled order |
     | `row=i` | row `i` of the data as it is, for evaluation |
 
-    An environment with tools names them in `info["tools"]` of a reset. The first call in an action, as JSON in a
-    `<tool_call>` block, is made. An unreadable call is `info["invalid_action"]`, and the environment sees it as text.
+    An environment with tools names them in `info["tools"]` of a reset. The first call in an action, in the dialect of
+    any model family, is made. An unreadable call is `info["invalid_action"]`, and the environment sees it as text.
 
     The module is imported when an environment is built. Its `load_environment` is called at the first reset, once per
     process and arguments, and all environments share the result and one event loop, as in verifiers.
@@ -59,6 +59,8 @@ class Verifiers(Env):
     """
 
     takes_data_index = True
+    reads_thoughts = True
+    """Its parsers and rubrics read them; calls are made from the speech alone."""
 
     def __init__(
         self,

@@ -135,6 +135,91 @@ def deepseek() -> PreTrainedTokenizerFast:
     return _bytes([*map(_wide, special)], _wide(template), **named)
 
 
+def glm() -> PreTrainedTokenizerFast:
+    """No end of a turn: the header of the next speaker is it."""
+    special = ["[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>", "<|endoftext|>"]
+    template = (
+        "[gMASK]<sop>{% for m in messages %}"
+        "{{ ('<|observation|>' if m.role == 'tool' else '<|' + m.role + '|>') + '\n' + m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}"
+    )
+    return _bytes(special, template, eos_token="<|endoftext|>")
+
+
+def channels() -> PreTrainedTokenizerFast:
+    """Harmony in small: the assistant writes headers and ends of messages within its turn, and ends it with others."""
+    names = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>", "<|endoftext|>"]
+    template = (
+        "{% for m in messages %}{% set last = loop.last and not add_generation_prompt %}"
+        "{% if m.role == 'assistant' and m.tool_calls %}"
+        "{{ '<|start|>assistant<|channel|>commentary to=' + m.tool_calls[0].function.name + '<|message|>' }}"
+        "{{ (m.tool_calls[0].function.arguments | tojson) + '<|call|>' }}"
+        "{% elif m.role == 'assistant' %}"
+        "{% if m.thinking and last %}"
+        "{{ '<|start|>assistant<|channel|>analysis<|message|>' + m.thinking + '<|end|>' }}{% endif %}"
+        "{{ '<|start|>assistant<|channel|>final<|message|>' + m.content + ('<|return|>' if last else '<|end|>') }}"
+        "{% elif m.role == 'tool' %}{{ raise_exception('no call before the result of a tool') }}"
+        "{% else %}{{ '<|start|>' + m.role + '<|message|>' + m.content + '<|end|>' }}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif %}"
+    )
+    return _bytes(names, template, eos_token="<|return|>")
+
+
+def llama2() -> PreTrainedTokenizerFast:
+    """Brackets that are words, a space before the end, and no roles but two that alternate."""
+    template = (
+        "{% for m in messages %}{% if m.role != ('user' if loop.index0 % 2 == 0 else 'assistant') %}"
+        "{{ raise_exception('users and assistants take turns') }}{% endif %}"
+        "{% if m.role == 'user' %}{{ '<s>[INST] ' + m.content + ' [/INST]' }}"
+        "{% else %}{{ ' ' + m.content + ' </s>' }}{% endif %}{% endfor %}"
+    )
+    return _pieces(["<s>", "</s>"], template, prefix=True, bos_token="<s>", eos_token="</s>")
+
+
+def command() -> PreTrainedTokenizerFast:
+    """Two tokens at the end of a turn; messages of other roles are dropped."""
+    special = [
+        "<BOS>",
+        "<|START_TURN|>",
+        "<|END_TURN|>",
+        "<|USER|>",
+        "<|BOT|>",
+        "<|START_TEXT|>",
+        "<|END_TEXT|>",
+        "<EOS>",
+    ]
+    template = (
+        "<BOS>{% for m in messages %}{% if m.role == 'user' %}"
+        "{{ '<|START_TURN|><|USER|>' + m.content + '<|END_TURN|>' }}{% elif m.role == 'assistant' %}"
+        "{{ '<|START_TURN|><|BOT|><|START_TEXT|>' + m.content + '<|END_TEXT|><|END_TURN|>' }}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|START_TURN|><|BOT|><|START_TEXT|>{% endif %}"
+    )
+    return _bytes(special, template, bos_token="<BOS>", eos_token="<|END_TURN|>")
+
+
+def words() -> PreTrainedTokenizerFast:
+    """Roles and ends of turns that are words and lines."""
+    template = (
+        "{% for m in messages %}{{ m.role + ': ' + m.content + '\n\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
+    )
+    return _bytes(["<|endoftext|>"], template, eos_token="<|endoftext|>")
+
+
+def parts() -> PreTrainedTokenizerFast:
+    """Of a vision-language model: each content is a list of parts."""
+    template = (
+        "<|im_start|>{% for m in messages %}{{ m.role + ': ' }}{% for part in m.content %}"
+        "{{ '<image>' if part.type == 'image' else part.text }}{% endfor %}{{ '<end_of_utterance>\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
+    )
+    return _bytes(["<|im_start|>", "<end_of_utterance>", "<image>"], template, eos_token="<end_of_utterance>")
+
+
 FAMILIES: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
     one.__name__: one for one in (chatml, qwen, llama, mistral, gemma, phi, deepseek)
+}
+"""Those that have a role for tools, and take texts."""
+OTHERS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
+    one.__name__: one for one in (glm, channels, llama2, command, words, parts)
 }

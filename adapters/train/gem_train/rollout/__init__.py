@@ -19,7 +19,7 @@ from gem_train.rollout._reporter import MAX_SAMPLES, Reporter
 from gem_train.rollout._runner import BaseEpisodeRunner, EpisodeRunner
 from gem_train.rollout._secrets import without_secrets
 from gem_train.rollout._settings import RolloutSettings
-from gem_train.rollout._template import ChatTemplate, Tokenizer
+from gem_train.rollout._template import ChatTemplate, Tokenizer, end_token_ids
 from gem_train.rollout.records import recorded, restored
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "batch_metrics",
     "drop_partial_line",
     "encoded",
+    "end_token_ids",
     "episode_metrics",
     "images_in",
     "recorded",

@@ -108,13 +108,13 @@ class Conversation:
             EnvError: an image is damaged.
         """
         message = shown_text(observation, info)
-        role = "tool" if info.get("use_tool") else "user"
         self._before = self._state()
         template = self._template
         if "tools" in info:
             template = self._bare.with_tools(info["tools"]) if info["tools"] else self._bare
         continues = template is self._template and 0 < len(self._exchanges) != self._exchanges.maxlen
         self._template = template
+        role = template.tool_role if info.get("use_tool") else "user"
         exchange = _Exchange(message, role, self._seen(info) if IMAGES in info else ())
         self._exchanges.append(exchange)
         if continues:
@@ -236,7 +236,6 @@ class Conversation:
         sequence.add_prompt(ids)
 
     def _bridge(self, exchange: _Exchange, before: TokenIds) -> TokenIds:
-        bridge = self._template.bridge_tokens(exchange.message, exchange.role, len(exchange.images))
-        # Where the policy sampled the end of turn itself, the template's must not follow it.
-        doubled = bool(bridge) and before[-1:] == as_token_ids(bridge[:1])
-        return as_token_ids(bridge[1:] if doubled else bridge)
+        """What follows the response before a message; where the policy sampled a part of it, only the rest."""
+        shown = exchange.message, exchange.role, len(exchange.images)
+        return as_token_ids(self._template.following(before[-1], *shown))

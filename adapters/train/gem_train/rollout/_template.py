@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, product
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
 from gem_core.image import texts_around
+from gem_core.responses import MARKS
 from gem_train.rollout._images import ImageReader
+from gem_train.rollout._turn_ends import TurnEndFinder, TurnEnds
 
 # No environment and no tool can know these words, and a template passes them on.
 _SECRET = secrets.token_hex(8)
@@ -88,17 +90,36 @@ class ChatTemplate:
             )
         self.images = images
         self._tokenizer = tokenizer
+        special = _special_tokens(tokenizer)
+        self._marks = frozenset(number for number, text in special.items() if text in MARKS)
+        """Marks of thoughts and calls that are special tokens."""
+        self._hidden = frozenset(special).difference(self._marks)
         self._system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
         self._options = dict(options or {})
         self._with_tools: dict[str, ChatTemplate] = {}
         self._roles: set[str] = set()
         self._known_controls: ControlTokens | None = None
+        self._known_ends: TurnEnds | None = None
+        self._known_tool_role: str | None = None
+        self._openings: dict[str, tuple[int, ...]] = {}
+        """Of a role: control tokens between a response and a message, in order."""
         self._frames: dict[tuple[str, str, int], list[int]] = {}
         """Of a place, a role and a number of images: the control tokens around a message and for its images. With
         any message, there are no others."""
         self._kept: dict[tuple[str, str, str, int], tuple[int, ...]] = {}
         """Token ids of short messages that were encoded: rules and answers of environments repeat."""
-        self._check_role("user")
+        self._in_parts = False
+        """Whether each message has to be a list of parts, as for some vision-language models."""
+        self._check_template()
+
+    def _check_template(self) -> None:
+        try:
+            self._check_role("user")
+        except TemplateError as error:
+            self._in_parts = True
+            with suppress(TemplateError):
+                return self._check_role("user")
+            raise error
 
     def with_tools(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
         """The same template, which tells the model of functions that it may call.
@@ -136,6 +157,7 @@ class ChatTemplate:
         template = copy.copy(self)
         template._options = {**self._options, "tools": tools}
         template._roles, template._frames, template._kept, template._known_controls = set(), {}, {}, None
+        template._openings, template._known_ends, template._known_tool_role = {}, None, None
         return template
 
     def _probe(self) -> str:
@@ -147,6 +169,22 @@ class ChatTemplate:
             if _PROBE not in self._bridge(_PROBE, role):
                 raise TemplateError(f"the chat template drops messages of the role {role!r}")
             self._roles.add(role)
+
+    @property
+    def tool_role(self) -> str:
+        """The role of a tool's result: `tool`, or `user` where the template refuses, drops or does not mark others."""
+        if self._known_tool_role is None:
+            self._known_tool_role = "tool" if self._shows_speaker("tool") else "user"
+        return self._known_tool_role
+
+    def _shows_speaker(self, role: str) -> bool:
+        """Whether the template shows messages of this role, and says whose they are."""
+        try:
+            self._check_role(role)
+            before = self._bridge(_PROBE, role).partition(_PROBE)[0]
+        except TemplateError:
+            return False
+        return self._encode(before.strip()) != self._encode(self._end_finder.closing.strip())
 
     def initial_prompt(self, message: str, role: str = "user", images: int = 0) -> list[int]:
         """Token ids of a conversation that starts with `message`, up to where the answer begins.
@@ -166,6 +204,62 @@ class ChatTemplate:
         """
         self._check_role(role)
         return self._ids("bridge", role, message, images)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Ids at which the template says that an assistant's turn ends, at which sampling has to stop.
+
+        These are control tokens: the end of a turn, and headers of messages. Empty if the template writes only words.
+        `end_token_ids` adds those of the tokenizer and the model.
+        """
+        return self._turn_ends.ids
+
+    @property
+    def answer_header(self) -> tuple[str, int]:
+        """What the policy has to sample before its first word, and its number of tokens: what the template writes in
+        earlier answers, and not in front of the next one. Empty for most; Harmony has a channel."""
+        ids = self._end_finder.answer_header()
+        return (str(self._tokenizer.decode(ids)) if ids else ""), len(ids)
+
+    @property
+    def _turn_ends(self) -> TurnEnds:
+        if self._known_ends is None:
+            self._known_ends = self._end_finder.find()
+        return self._known_ends
+
+    @property
+    def _end_finder(self) -> TurnEndFinder:
+        def render(messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
+            return self._render([*self._system, *messages], generate=generate)
+
+        return TurnEndFinder(render, self._encode, self._leading, self._controls.among, self._marks)
+
+    def _leading(self, ids: Sequence[int]) -> list[int]:
+        """The control tokens of some ids before the first word."""
+        found: list[int] = []
+        for number in ids:
+            if self._controls.among([number]):
+                found.append(number)
+            elif self._tokenizer.decode([number]).strip():
+                break
+        return found
+
+    def following(self, last: int, message: str, role: str = "user", images: int = 0) -> list[int]:
+        """The bridge tokens after a response that ends with this id, without what the response has sampled of them.
+
+        A response may end with the end of the turn, or with the header of the next message.
+
+        Args:
+            last: the last id of the response.
+            message, role, images: as for `initial_prompt`.
+        """
+        bridge = self.bridge_tokens(message, role, images)
+        if role not in self._openings:
+            self._openings[role] = self._end_finder.opening(role)
+        opening = self._openings[role]
+        if last == self._turn_ends.last and last not in opening and len(opening) > 1:
+            last = opening[0]  # the turn has ended as the last turn of a conversation does
+        return bridge[bridge.index(last) + 1 :] if last in opening else bridge
 
     def words(self, text: str) -> list[int]:
         """Token ids of a text of the assistant that nobody sampled, none of them a control token.
@@ -230,7 +324,7 @@ class ChatTemplate:
         """The tokenizer's special tokens, and all other added tokens that this template writes around messages."""
         if self._known_controls is None:
             framing: set[int] = set() if self.images is None else {*self.images.reserved}
-            for written, role in product((self._initial_prompt, self._bridge), ("user", "tool")):
+            for written, role in product((self._initial_prompt, self._bridge), ("user", "tool", "system")):
                 with suppress(TemplateError):  # a role that it does not know
                     framing.update(self._encode(written(_PROBE, role)))
             self._known_controls = ControlTokens.of(self._tokenizer, framing)
@@ -254,13 +348,22 @@ class ChatTemplate:
         return after
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of sampled tokens, without special tokens."""
-        return self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        """The text of sampled tokens, without the end of the turn and other special tokens.
 
-    def _render(self, messages: Sequence[Mapping[str, Content]]) -> str:
+        Marks of thoughts and calls (`gem_core.responses.MARKS`) stay, also where they are special tokens.
+        """
+        words = list(ids)
+        if words and words[-1] in self._turn_ends.ids:
+            words.pop()
+        if not self._marks:
+            return self._tokenizer.decode(words, skip_special_tokens=True)
+        return self._tokenizer.decode([one for one in words if one not in self._hidden])
+
+    def _render(self, messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
+        given = [_in_parts(message) for message in messages] if self._in_parts else [*messages]
         try:
             return self._tokenizer.apply_chat_template(
-                [*messages], tokenize=False, add_generation_prompt=True, **self._options
+                given, tokenize=False, add_generation_prompt=generate, **self._options
             )
         except Exception as error:  # templates raise what they like, for example at a role they do not know
             roles = [message["role"] for message in messages]
@@ -273,6 +376,18 @@ class ChatTemplate:
         return [*encode(text)] if _CUT not in text else [*chain.from_iterable(map(encode, text.split(_CUT)))]
 
 
+def _special_tokens(tokenizer: Any) -> dict[int, str]:
+    """The special tokens of a tokenizer by their ids: those that decoding may leave out."""
+    added: Mapping[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
+    return {number: str(token) for number, token in added.items() if token.special}
+
+
+def _in_parts(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message whose text is a part."""
+    content = message["content"]
+    return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
+
+
 def _content(message: str, images: int, change: Callable[[str], str] = str) -> Content:
     """A message with its images, each text changed."""
     if not images:
@@ -280,6 +395,32 @@ def _content(message: str, images: int, change: Callable[[str], str] = str) -> C
     image = {"type": "image"}
     texts = ({"type": "text", "text": change(text)} for text in texts_around(message, images))
     return [part for text in texts for part in (image, text) if part.get("text") != ""][1:]
+
+
+def end_token_ids(template: ChatTemplate, tokenizer: Tokenizer, generation_config: Any = None) -> tuple[int, ...]:
+    """All ids that end a response: those of the template, of the tokenizer, and of the model.
+
+    Every engine stops at all of them, in training and in evaluation.
+
+    Args:
+        template: of the conversation.
+        tokenizer: its `eos_token_id`, if it has one.
+        generation_config: the model's, an object or a mapping with `eos_token_id`; or this value itself, an id or ids.
+
+    Returns:
+        The ids without repetition: the template's, the tokenizer's, the model's.
+    """
+    configured: Any = generation_config
+    if isinstance(configured, Mapping):
+        configured = cast("Mapping[str, Any]", configured).get("eos_token_id")
+    elif hasattr(configured, "eos_token_id"):
+        configured = configured.eos_token_id
+    found = [*template.ends, *_ids(getattr(tokenizer, "eos_token_id", None)), *_ids(configured)]
+    return (*dict.fromkeys(found),)
+
+
+def _ids(value: int | Sequence[int] | None) -> Sequence[int]:
+    return () if value is None else (value,) if isinstance(value, int) else value
 
 
 _PUNCTUATION = re.compile(r"[^\w .,-]")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gem_core.cli._terminal import Row, first_line, plugins_at_work, print_json, print_table, say, warn
+from gem_core.cli import Row, first_line, plugins_at_work, print_json, print_table, say, warn
 from gem_core.errors import GemError, near_matches
 from gem_core.installation import install_line, missing_from
 from gem_core.plugins import Plugin, Registration, manager

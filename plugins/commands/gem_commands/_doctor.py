@@ -7,12 +7,12 @@ import platform
 from collections.abc import Sequence
 from typing import TypeVar
 
-from gem_core.cli import _machine as machine
-from gem_core.cli._listing import plugin_record, plugin_rows
-from gem_core.cli._terminal import Row, first_line, plugins_at_work, print_json, print_table, warn
+from gem_commands import _machine as machine
+from gem_commands._listing import plugin_record, plugin_rows
+from gem_core.cli import Row, first_line, plugins_at_work, print_json, print_table, warn
 from gem_core.plugins import manager
 from gem_core.specs import AdapterSpec, Capability, Isolation
-from gem_core.versions import installed_version, is_supported, remedy
+from gem_train.versions import installed_version, is_supported, remedy
 
 _T = TypeVar("_T")
 

@@ -25,6 +25,8 @@ def fenced(inside: str, language: str = "") -> str:
         "Run it:\n" + fenced("$ python print.py\n4"),
         "Try it:\n" + fenced(">>> print(3 + 1)\n4", "python"),
         "It says\n" + fenced("# nothing", "python"),
+        "It says\n" + fenced("4", "python"),
+        "That is\n" + fenced("read n\nprint n + 1\nwrite nothing else"),
         "In C:\n" + fenced("int print() { }", "c"),
         "Empty:\n" + fenced("", "python"),
         "It prints `4`.\n```",

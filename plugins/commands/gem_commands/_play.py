@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import typer
-
-from gem_core.cli._terminal import first_line, plugins_at_work, printable, say
+from gem_core.cli import first_line, plugins_at_work, say
 from gem_core.env import Env, Info, shown_text
 from gem_core.errors import EnvFailure, FailureKind, GemError, raised_at
 from gem_core.image import described, images_of
@@ -103,28 +99,6 @@ def draw(env: Env, prompt: str) -> str | None:
     action = env.sample_random_action()
     say(f"{prompt}{action}")
     return action
-
-
-def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """Keyword arguments from `key=value`; a value that is neither JSON nor a Python literal is text.
-
-    Raises:
-        typer.BadParameter: a setting has no `=`, or no key.
-    """
-    kwargs: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not key or not equals:
-            raise typer.BadParameter(f"{printable(setting)!r} is not KEY=VALUE", param_hint="--set")
-        kwargs[key] = _value(value)
-    return kwargs
-
-
-def _value(text: str) -> Any:
-    for parse in (json.loads, ast.literal_eval):
-        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            return parse(text)
-    return text
 
 
 def _play_episode(env: Env, choose: ActionSource, seed: int | None, data_index: int | None) -> PlayedEpisode:

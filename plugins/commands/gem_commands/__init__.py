@@ -1,0 +1,1 @@
+"""The commands `list`, `play` and `doctor` of `gem-core`; see plugins/commands/README.md."""
