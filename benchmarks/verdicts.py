@@ -47,7 +47,7 @@ def main() -> None:
         },
     }
     for folder, graders in tables.items():
-        pairs = [_filled(pair) for pair in read_pairs(HERE.parent / "tests" / "plugins" / folder / "pairs.txt")]
+        pairs = [_filled(pair) for pair in read_pairs(HERE.parent / "plugins" / folder / "tests" / "pairs.txt")]
         for line in _table(folder, pairs, graders):
             print(line)
 

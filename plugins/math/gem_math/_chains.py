@@ -33,10 +33,15 @@ def value(signs: Sequence[str], trees: Sequence[Node]) -> Answer:
     if not _has_letters(trees[-1]):  # a formula on the way is not computed: V = \\pi r^2 h = 12\\pi
         kept = [(sign, tree) for sign, tree in zip(("=", *signs), trees, strict=True) if not _has_letters(tree)]
         signs, trees = [sign for sign, _ in kept[1:]], [tree for _, tree in kept]
-    if not all(map(_holds, signs, trees, trees[1:])):
+    pairs = [*zip(signs, trees, trees[1:], strict=False)]
+    if not all(_holds(*pair) for pair in pairs):
         raise Unread("the sides of an equation differ")
-    last = Scalar(trees[-1])
-    return Rounded(Scalar(trees[signs.index("~")]), last) if "~" in signs else last
+    exact, last = Scalar(trees[0]), Scalar(trees[-1])
+    rounds = [one for sign, one, other in pairs if sign == "~" and not evaluation.same_value(one, other)]
+    if not rounds:
+        return last
+    is_rounded = quantities.decimal(trees[-1]) is not None
+    return Rounded(Scalar(rounds[0]), last) if is_rounded else Rounded(last, exact)
 
 
 def _has_letters(tree: Node) -> bool:
@@ -55,10 +60,12 @@ def _holds(sign: str, one: Node, other: Node) -> bool:
 
 
 def _is_near(one: Node, other: Node) -> bool:
-    """Is it a number rounded, up or down? The unit may stand behind one of both only."""
+    """Is one of both the other one rounded, up or down? The unit may stand behind one of them only."""
     (bare, units), (rounded, others) = map(quantities.without_unit, (one, other))
     if (not units or not others) and "%" not in (*units, *others):
         one, other = bare, rounded
+    if quantities.decimal(other) is None:
+        one, other = other, one
     literal = quantities.decimal(other)
     if literal is None:
         return False

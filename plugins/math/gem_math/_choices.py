@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_LETTER = re.compile(r"\(?([A-Ha-h])\)?\.?|([A-H])\)")
-_WITH_TEXT = re.compile(r"(?:\(([A-H])\)|([A-H])[.):](?=\s|\\))(?:\s|\\[ ,;:]|\\q?quad)*(\S.*)", re.DOTALL)
+_LETTER = re.compile(r"(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+)?(?:\(?([A-Ha-h])\)?\.?|([A-H])\))")
+_WITH_TEXT = re.compile(
+    r"(?:\(([A-H])\)|([A-H])[.):](?=\s|\\))(?:\s|\\[ ,;:]|\\q?quad)*([^\s+*/^=_<>-].*|(?<!\)\s)-.*)", re.DOTALL
+)
 _MARKUP = re.compile(r"\\(?:text(?:rm|bf|it)?|math(?:rm|bf))\s*\{([^{}]*)\}|\\(?:left|right)(?![a-z])")
 _OPTION = re.compile(r"\(([A-H])\)|(?:^|(?<=[\s$]))([A-H])[.):](?=\s)")
 _EDGE = re.compile(r"(?:\s|[$;,.]|\\\\|\\[ ,;:]|\\q?quad)+$|^(?:\s|[$]|\\[ ,;:]|\\q?quad)+")

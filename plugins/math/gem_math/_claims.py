@@ -13,10 +13,10 @@ from gem_math._expressions import Node
 from gem_math._keys import ordered
 from gem_math._questions import Question
 
+_ENDS = 2
+"""Letters of a segment."""
 _DEFINITION = re.compile(r"([A-Za-z]+) \( ([A-Za-z](?: , [A-Za-z])*) \)")
-_OPERATION = re.compile(
-    r" \\?(?:int|sum|lim|prod|max|min|gcd|lcm|det|deg|dim|ker|mathbb|Pr|Var)\b| [A-Za-z]+ \(", re.IGNORECASE
-)
+_OPERATION = re.compile(r" [A-Za-z]+ \(| \\(?:int|sum|lim|prod|max|min|gcd|lcm|det|deg|dim|ker|mathbb|Pr)\b")
 """Of a side that is not read: what makes it a number that can be named, such as an integral or a probability."""
 
 
@@ -60,10 +60,7 @@ def may_be_left_out(claim: Named, question: Question) -> bool:
     key = _key(claim)
     if key in question.asked or (key in question.mentioned and not question.asked and key not in question.given):
         return True
-    is_value = (
-        claim.left is not None and claim.left.kind == "value" and not evaluation.has_variable_arguments(claim.left)
-    )
-    return is_value and _is_unheard_of(claim, question)
+    return claim.left is not None and _is_number(claim.left) and _is_unheard_of(claim, question)
 
 
 def same_definition(one: Named, other: Named) -> tuple[Answer, Answer] | None:
@@ -103,6 +100,13 @@ def _is_unheard_of(claim: Named, question: Question) -> bool:
     if tree.kind == "value":
         return f"{tree.text}(" not in question.squeezed
     return _is_length(tree) and "|" not in question.text
+
+
+def _is_number(tree: Node) -> bool:
+    """Is it the value of a function at a number, or the length of a segment?"""
+    if tree.kind == "value":
+        return not evaluation.has_variable_arguments(tree)
+    return _is_length(tree) and len(tree.parts[0].text) == _ENDS and tree.parts[0].text.isupper()
 
 
 def _is_length(tree: Node) -> bool:

@@ -33,6 +33,11 @@ from gem_math._questions import Question
 _NOTHING = re.compile(
     r"(?:there (?:is|are) )?(?:no|zero) (?:real )?(?:solutions?|roots?|values?)|none|no solutions? exists?"
 )
+_SAME_WORDS = (
+    (re.compile(r"dne|(?:it |the limit )?does not exist"), "does not exist"),
+    (re.compile(r"(?:there are )?infinite(?:ly many)?(?: solutions)?"), "infinitely many"),
+)
+"""Words with one meaning."""
 
 
 class Comparison:
@@ -73,6 +78,8 @@ class Comparison:
             return self._same_ratio(given, reference)
         if isinstance(given, Numeral) != isinstance(reference, Numeral):
             return self._same_numeral(given, reference)
+        if isinstance(given, Words) and isinstance(reference, Words):
+            return _plain_words(given.text) == _plain_words(reference.text)
         return given == reference
 
     # -- numbers -------------------------------------------------------------------------------------------------------
@@ -239,6 +246,10 @@ class Comparison:
         if one is None or other is None or len(one) != len(other):
             return False
         return all(map(self._in_order, one, other))
+
+
+def _plain_words(text: str) -> str:
+    return next((plain for pattern, plain in _SAME_WORDS if pattern.fullmatch(text)), text)
 
 
 def _is_nothing(answer: Answer) -> bool:

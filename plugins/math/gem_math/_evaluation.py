@@ -31,13 +31,15 @@ _SECRET = os.urandom(16)
 _POINTS, _MAX_POINTS = 4, 24
 _ROUGH, _FINE = 256, 3072
 """Bits of the two rounds: most answers that are wrong differ in the first."""
-_FINEST = 16_384
+_FINEST = 49_152
 """Bits for numbers that are too large for these."""
-_RATIONAL_BITS, _REAL_BITS, _LARGE_BITS = 30_000, 1000, 5000
+_RATIONAL_BITS, _REAL_BITS, _LARGE_BITS = 30_000, 1000, 10_000
 """No number is larger or closer to zero than a power of two with this exponent, so the second round tells any two
 apart that an answer can hold."""
 _MAX_FACTORIAL = 1000
-_MAX_CALLS = 24
+_SQUARE = 2
+"""The only root that is taken of numbers that are too large for the second round."""
+_MAX_CALLS, _MAX_LARGE_CALLS = 24, 6
 """Roots, functions and powers that are not whole, which take most of the time."""
 
 
@@ -347,7 +349,7 @@ class _Evaluation:
 
     def _count_call(self) -> None:
         self._calls += 1
-        if self._calls > _MAX_CALLS:
+        if self._calls > (_MAX_CALLS if self._digits.bits <= _FINE else _MAX_LARGE_CALLS):
             raise Unread("it has too many functions")
 
     def _product(self, one: Value, other: Value) -> Value:
@@ -374,6 +376,8 @@ class _Evaluation:
                 return self._power(-base, exponent) * (-1) ** (exponent.numerator % 2)
             self.branched = True
         self._count_call()
+        if self._digits.bits > _FINE and not (isinstance(exponent, Fraction) and exponent.denominator == _SQUARE):
+            raise Unread("such a power of a number as large is not computed")
         base, exponent = self._digits.real(base), self._digits.real(exponent)
         if abs(exponent) * (abs(self._digits.size(base)) + 4) > 2 * self._digits.largest:
             raise TooLarge("a power is too large")
@@ -394,6 +398,8 @@ class _Evaluation:
         if isinstance(radicand, Fraction) and (root := _exact_root(radicand, degree)) is not None:
             return root
         self._count_call()
+        if self._digits.bits > _FINE and degree > _SQUARE:
+            raise Unread("such a root of a number as large is not computed")
         radicand = self._digits.real(radicand)
         if self._is_negative(radicand):
             if degree % 2:

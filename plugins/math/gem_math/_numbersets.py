@@ -29,25 +29,24 @@ def is_one(answer: Answer) -> bool:
         return is_one(answer.answer)
     if isinstance(answer, Relation):
         return set(answer.signs) != {"="} and _of_relation(answer) is not None
-    if isinstance(answer, Listing) and answer.parts and not answer.braces:
-        return (
-            isinstance(answer.parts[0], Relation) and all(map(_is_condition, answer.parts)) and is_one(answer.parts[0])
-        )
+    if isinstance(answer, Listing) and not answer.braces:
+        has_one = any(isinstance(part, Relation) for part in answer.parts) and all(map(_is_condition, answer.parts))
+        return has_one and len({*map(_name, _with_names(answer.parts))}) == 1
     return isinstance(answer, (Union, Difference))
 
 
 def _is_condition(part: Answer) -> bool:
-    return isinstance(part, (Scalar, Named)) or (isinstance(part, Relation) and is_one(part))
+    return isinstance(part, (Scalar, Named)) if not isinstance(part, Relation) else is_one(part)
 
 
 def equal(one: Answer, other: Answer) -> bool:
     """Are two sets of numbers equal? A name that is given twice has to be the same."""
     names = {name for name in map(_name, (one, other)) if name}
     try:
-        sets = _intervals(one), _intervals(other)
-        if len(names) > 1 or sets[0] is None or sets[1] is None:
+        wanted = _intervals(other)
+        if len(names) > 1 or wanted is None or (given := _intervals(one)) is None:
             return False
-        first, second = map(_merged, (sets[0], sets[1]))
+        first, second = map(_merged, (given, wanted))
         return len(first) == len(second) and all(map(_same, first, second))
     except Unread:
         return False

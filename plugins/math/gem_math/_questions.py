@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -20,7 +21,7 @@ _DRAWING = re.compile(
     r"\[asy\].*?(?:\[/asy\]|\Z)|\\begin\{(tikzpicture|asy)\}.*?(?:\\end\{\1\}|\Z)", re.DOTALL | re.IGNORECASE
 )
 _FORMULA = re.compile(r"\$+([^$]+)\$+|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
-_MAX_FORMULAS = 40
+_MAX_FORMULAS, _MAX_NAMES = 40, 3
 _ASKS = re.compile(
     r"\b(?:find|compute|determine|calculate|evaluate|estimate|solve\s+for|what|give|state|how|which)\b", re.IGNORECASE
 )
@@ -32,7 +33,9 @@ _DEFINED = re.compile(
 )
 _FUNCTION = re.compile(r"\bfunctions?\s+(?:\$|\\\()?\s*([A-Za-z])\b")
 _SIGNED = re.compile(
-    r"((?:[a-zA-Z]\s*,\s*)*[a-zA-Z])\s*(?:>|\\gt|≥|\\geq?)\s*0(?![\d.])|(?<![\d.])0\s*(?:<|\\lt|\\leq?)\s*([a-zA-Z])\b"
+    r"(?:^|[$(,]|\b(?:for|where|if|with|when|let|that|and|all|suppose|assume)\s)\s*(?:"
+    r"((?:[a-zA-Z]\s*,\s*)*[a-zA-Z])\s*(?:>|\\gt|≥|\\geq?)\s*0(?![\d.])|0\s*(?:<|\\lt|\\leq?)\s*([a-zA-Z])\b)",
+    re.IGNORECASE,
 )
 _POSITIVE = re.compile(r"\bpositive\b[A-Za-z\s]{0,40}\$((?:[a-zA-Z]\s*,\s*)*[a-zA-Z])\$")
 _COMBINED = re.compile(
@@ -98,8 +101,15 @@ class Question:
         return frozenset(key for piece in self._pieces if piece.is_relation for key in piece.keys)
 
     def order_of(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        """The order in which it has these names in brackets: `(x, y)`."""
-        return next((each for each in self._tuples if sorted(each) == sorted(names)), None)
+        """The order in which it has these names in brackets, `(x, y)`, or side by side, "x and y"."""
+        found = next((each for each in self._tuples if sorted(each) == sorted(names)), None)
+        if found is None and len(names) <= _MAX_NAMES:
+            found = next((each for each in itertools.permutations(names) if self._has_in_a_row(each)), None)
+        return found
+
+    def _has_in_a_row(self, names: Sequence[str]) -> bool:
+        between = r"\s*\$?\s*(?:,|,?\s*\band\b)\s*\$?\s*"
+        return bool(re.search(rf"(?<![A-Za-z\\]){between.join(map(re.escape, names))}(?![A-Za-z])", self.text))
 
     @cached_property
     def _tuples(self) -> list[tuple[str, ...]]:

@@ -20,10 +20,13 @@ _ROUNDED = re.compile(
     r"\bround|\bnearest|approximat|estimat|\bdecimal|\babout how|significant (?:figure|digit)", re.IGNORECASE
 )
 _CONVERTED = re.compile(
-    r"\bconvert|\bsimplif|\breduced?\b|\brewrite|\b(?:as|to|into|in)\s+(?:an?\s+|its\s+|the\s+)?(?:[a-z]+\s+){0,2}?"
+    r"\bconvert|\bsimplif|\bequal\s+to\b|\breduced?\b|\brewrite|\b(?:as|to|into|in)\s+(?:an?\s+|its\s+|the\s+)?(?:[a-z]+\s+){0,2}?"
     r"(?:fractions?|decimals?|percent|mixed number|scientific notation|lowest terms|simplest form)",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(r"(?<=[.?!])\s")
+_HAS_FORMULA = re.compile(r"[\d$]|\\\(")
+_OF_ANSWER = re.compile(r"\banswer|\bresult\b|\bprobability\b", re.IGNORECASE)
 _SOLUTIONS = re.compile(r"\ball\b|\bsolve|\bsolutions?\b|\broots?\b|\bzeros?\b", re.IGNORECASE)
 _REPEATED = re.compile(r"multiplicit|repeat|list of|data", re.IGNORECASE)
 _FAMILY = re.compile(
@@ -63,8 +66,11 @@ def is_rounded(question: Question) -> bool:
 
 
 def is_conversion(question: Question) -> bool:
-    """Does it want a number in another form?"""
-    return bool(_CONVERTED.search(question.text))
+    """Does it want a number or a formula of its own in another form, and not just its answer in some form?"""
+    sentences = _SENTENCE.split(question.text)
+    return any(
+        _CONVERTED.search(each) and _HAS_FORMULA.search(each) and not _OF_ANSWER.search(each) for each in sentences
+    )
 
 
 def has_family(question: Question) -> bool:

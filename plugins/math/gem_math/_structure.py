@@ -12,6 +12,7 @@ from gem_math import _chains as chains
 from gem_math import _expressions as expressions
 from gem_math import _groups as groups
 from gem_math import _keys as keys
+from gem_math import _numbersets as numbersets
 from gem_math import _systems as systems
 from gem_math._answers import (
     Answer,
@@ -288,7 +289,8 @@ class _Structure:
         outside = [id(token) for token in groups.outside(inside) if token.kind == "symbol" and token.text in "|:"]
         place = next((place for place, token in enumerate(inside) if id(token) in outside[:1]), 0)
         if place and self._is_real(inside[:place]):
-            return Union((self._inner(inside[place + 1 :]),))
+            found = self._inner(inside[place + 1 :])
+            return Union((found,)) if numbersets.is_one(found) else found  # the name means nothing outside
         parts = groups.split(inside, lambda token: token.text in groups.SEPARATORS and token.kind == "symbol")
         listed = _flat([self._inner(part) for part in parts])
         return systems.of(listed) or Listing(listed, braces=True)

@@ -65,4 +65,4 @@ def unnumbered(answer: Answer, is_numbered: Callable[[str], bool]) -> Answer:
     if not all(match for _, match in found) or len(letters) != 1 or any(map(is_numbered, letters)):
         return answer
     plain = tuple(replace(part, name=match[1], left=None) for part, match in found if match)
-    return Listing(plain) if len(plain) > 1 else plain[0]
+    return Listing(plain) if len(plain) > 1 else next(iter(plain), answer)

@@ -48,7 +48,8 @@ _GREEK_NAMES = (
 )
 _SIGN_NAMES = """
     00b0 degree  2260 neq  2264 le  2265 ge  2a7d le  2a7e ge  2248 approx  00d7 times  00b7 times  22c5 times
-    2217 times  03c0 pi  221e infty  221a sqrt  222a cup  2205 emptyset  00b1 pm  2213 mp  2208 in  2216 setminus  2220 angle
+    2217 times  03c0 pi  221e infty  221a sqrt  222a cup  2205 emptyset  00b1 pm  2213 mp  2208 in
+    2216 setminus  2220 angle
     211d mathbb{R}  2124 mathbb{Z}  2115 mathbb{N}  211a mathbb{Q}  2102 mathbb{C}
 """
 _SIGN_TEXTS = "00f7 / 2236 : 2223 | 2212 - 2013 - 2032 ' 27e8 ( 27e9 ) 2215 / 2044 /"
@@ -85,7 +86,7 @@ def _fraction(match: re.Match[str]) -> str:
 
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _SAME_COMMANDS = """
-    frac dfrac tfrac cfrac | binom dbinom tbinom | neq ne | le leqslant leqq leq | ge geqslant geqq geq
+    frac dfrac tfrac cfrac sfrac nicefrac | binom dbinom tbinom | neq ne | le leqslant leqq leq | ge geqslant geqq geq
     | times cdot ast | emptyset varnothing empty | approx simeq doteq thickapprox | setminus smallsetminus backslash
     | mathbb{R} R
 """
@@ -129,7 +130,7 @@ _TYPED = (
     ("O", re.compile(r"(?<=[\s{])(?:OR|Or)(?=\s+[^=\s])"), "or"),  # and not the segment OR
 )
 """Signs as they are typed."""
-_EMPHASIS = re.compile(r"(\*\*|\*|__|`)(?!\s)([^*`]+?)(?<!\s)\1\.?")
+_EMPHASIS = re.compile(r"(\*{1,3}|__|`)(?!\s)([^*`]+?)(?<!\s)\1\.?")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _STOP = re.compile(r"(?<![\\.])\.$")
@@ -221,7 +222,9 @@ def _formula(text: str) -> list[Token]:
     place = 0
     for block in _TEXT.finditer(text):
         found += _pieces(text[place : block.start()], "letters")
-        found += _pieces(block[1], "word", spaced=block[1][:1].isspace() or text[: block.start()][-1:].isspace())
+        found += _pieces(
+            block[1].rstrip(" ."), "word", spaced=block[1][:1].isspace() or text[: block.start()][-1:].isspace()
+        )
         place = block.end()
     return found + _pieces(text[place:], "letters", spaced=text[:place][-1:].isspace())
 
