@@ -85,7 +85,7 @@ def make(env_id: str, **kwargs: Any) -> gem_core.env.Env:
     """Build an environment; arguments may have upstream's names. Raises as `gem_core.make`."""
     spec = registry.spec(_full(env_id))
     constructor = spec.resolve()
-    env = registry.make(spec, **_named(constructor, kwargs))
+    env = registry.make(spec, **{**_bare(spec, constructor), **_named(constructor, kwargs)})
     if "row" in inspect.signature(type(env).reset).parameters:
         env = _Rows(env)
     vars(env).update(env_id=env_id, entry_point=spec.entry_point)
@@ -154,6 +154,12 @@ def _named(constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> dict[s
         elif name not in _IDLE:
             named[name] = value  # `gem_core.make` says what is wrong with it
     return named
+
+
+def _bare(spec: EnvSpec, constructor: Callable[..., Any]) -> dict[str, Any]:
+    """Upstream says the form of an answer only in the questions of its `QaEnv`."""
+    says = "instruction" in inspect.signature(constructor).parameters
+    return {"instruction": False} if says and not str(spec.entry_point).startswith("gem_qa.") else {}
 
 
 def _takes(constructor: Callable[..., Any], name: str) -> bool:
