@@ -32,10 +32,6 @@ class Questions(Lenient, QuestionEnv):
         self.first_obs = ""
         self._shown: Kept | None = None
 
-    def named(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Questions are bare, as upstream's are."""
-        return {"instruction": False, **super().named(arguments)}
-
     @property
     def dataset(self) -> Any:
         """The data as a `datasets.Dataset`, in the order in which it is asked, with the questions as they are shown."""
@@ -98,10 +94,10 @@ class Entries(Lenient):
         self.seed = arguments.get("seed", 42)
 
     def named(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Questions are bare, and settings of the data set are known."""
+        """The settings of a data set are known."""
         from gem_reasoning_gym import settings_of  # imports reasoning-gym
 
-        return {"instruction": False, **named(self.ours, arguments, settings_of(arguments["dataset"]))}
+        return named(self.ours, arguments, settings_of(arguments["dataset"]))
 
     def reset(self, seed: int | None = None, idx: int | None = None, **options: Any) -> ResetResult:
         """Ask a question: the one of a number, one drawn by a seed, or the next."""

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001
 """Punctuation and digits of other scripts: they mean what their western ones mean."""
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ class ReasoningGym(Env):
       follows, a premise and `(P or Q)` among them.
     - sokoban: every move has to be possible, and the last one solves the puzzle. `-v0` leaves out moves against walls,
       so that a long walk without a plan solves a tenth of the puzzles.
-    - syllogism: an answer is right if it is true in all models of the premises. In every seventh entry, `-v0` pays for
-      the wrong one.
+    - basic_arithmetic, knight_swap, mahjong_puzzle, quantum_lock, syllogism, time_intervals: some of reasoning-gym's
+      answers are not right, and `-v0` pays for them. Here the question decides (docs/rg_answers.md).
     - spell_backward: text after the word is wrong, and less than half of the letters pay nothing.
     - arc_agi, calendar_arithmetic, emoji_mystery, figlet_font, fraction_simplification, futoshiki, knights_knaves,
       letter_jumble, mini_sudoku, pool_matrix, prime_factorization, rearc, rectangle_count, sentence_reordering,

@@ -17,6 +17,7 @@ import numpy as np
 from gem_reasoning_gym import _grammar as grammar
 from gem_reasoning_gym._algebra import is_antiderivative, is_polynomial
 from gem_reasoning_gym._entries import Entry
+from gem_reasoning_gym._golds import pressed
 
 Scorer: TypeAlias = Callable[[Any, str, Entry], float]
 
@@ -101,6 +102,14 @@ def published_puzzle24(dataset: Any, answer: str, entry: Entry) -> float:
 # -- answers that reasoning-gym pays for although they solve nothing ---------------------------------------------------
 
 
+def basic_arithmetic(dataset: Any, answer: str, entry: Entry) -> float:
+    """The value; one that is not whole may be 0.001 off."""
+    right, given = Fraction(entry["answer"]), grammar.number(answer)
+    if right.denominator == 1:
+        return float(dataset.score_answer(answer, entry))
+    return float(given is not None and abs(given - right) <= Fraction(1, 1000))
+
+
 def coin_flip(dataset: Any, answer: str, entry: Entry) -> float:
     """A probability: 0.0001 off at most, and a hundredth of itself. Nothing for the digits that it begins with."""
     exact = Fraction(*entry["metadata"]["rational"].values())
@@ -183,6 +192,16 @@ def propositional_logic(dataset: Any, answer: str, entry: Entry) -> float:
     return float(worlds_of([answer]) in {each for each in follow if not any(other < each for other in follow)})
 
 
+def quantum_lock(dataset: Any, answer: str, entry: Entry) -> float:
+    """The fewest buttons that reach the target, if every press toggles the light; half for more of them."""
+    names = re.findall("[A-Z]", answer.upper())
+    try:
+        reached = pressed(entry, names) == entry["metadata"]["target_value"]
+    except KeyError:
+        return 0.0
+    return (1.0 if len(names) <= len(entry["answer"].split(" \u2192 ")) else 0.5) if reached else 0.0
+
+
 def sokoban(dataset: Any, answer: str, entry: Entry) -> float:
     """Moves of which each can be made, and after the last one the puzzle is solved.
 
@@ -232,6 +251,7 @@ SAME: Mapping[str, Scorer] = {
 RIGHT: Mapping[str, Scorer] = {
     **SAME,
     "arc_agi": above(0.05),
+    "basic_arithmetic": basic_arithmetic,
     "calendar_arithmetic": above(0.1),
     "coin_flip": coin_flip,
     "complex_arithmetic": complex_arithmetic,
@@ -250,6 +270,7 @@ RIGHT: Mapping[str, Scorer] = {
     "prime_factorization": above(0.5),
     "propositional_logic": propositional_logic,
     "puzzle24": puzzle24,
+    "quantum_lock": quantum_lock,
     "rearc": above(0.05),
     "rectangle_count": above(0.8),
     "sentence_reordering": above(0.5),

@@ -314,6 +314,30 @@ def test_a_score_that_cannot_be_is_not_paid(forged: Any, monkeypatch: pytest.Mon
     assert "from 0 to 1" in info["grading_error"]
 
 
+@pytest.mark.parametrize("form", ["\n{}\n", " {} ", "\t{}", "{}\r\n", "\u00a0{}"], ids=ascii)
+@pytest.mark.parametrize("name", ["n_queens", "rotate_matrix", "gcd", "spell_backward", "zebra_puzzles", "sudoku"])
+def test_white_space_around_an_answer_says_nothing(name: str, form: str) -> None:
+    env, published = opened(name), opened(f"{name}-v0")
+    right = oracle_of(env)
+    assert answered(env, form.format(right), row=0) == (1.0, {"success": True, "score": 1.0})
+    assert answered(env, form.format(f"{right[:1]} {right[1:]}x"), row=0)[0] < 1.0
+    assert answered(published, right, row=0)[0] == pytest.approx(1.0)
+
+
+def test_the_published_score_counts_white_space() -> None:
+    assert answered(opened("gcd-v0"), f" {oracle_of(opened('gcd'))} ", row=0)[0] < 1.0
+
+
+@pytest.mark.parametrize("name", ["gcd", "countdown", "syllogism"])
+def test_the_question_says_that_a_box_is_needed(name: str) -> None:
+    observation, info = opened(name).reset(row=0)
+    assert "\\boxed{" in info["suffix"]
+    assert opened(name, instruction=False).reset(row=0) == opened(f"{name}-v0").reset(row=0) == (observation, {})
+    assert opened(name, instruction="Use \\boxed{}.").reset(row=0)[1] == {"suffix": "Use \\boxed{}."}
+    with pytest.raises(EnvError, match="instruction"):
+        opened(name, instruction=1)
+
+
 # -- the contract ------------------------------------------------------------------------------------------------------
 
 

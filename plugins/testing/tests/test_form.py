@@ -62,7 +62,7 @@ UNSAID = [
     ("Choose a button.", {}, ["[red]", "[blue]"], "["),
     ("Walk to the door.", {}, ["west", "east"], "what the actions are"),
     ("How many?", {}, ["7", "12"], "what the actions are"),
-    ("Send a message.", {}, ['{"message":"hello"}'], "\"message\""),
+    ("Send a message.", {}, ['{"message":"hello"}'], '"message"'),
     ("Call functions in <tool_call>.", {}, [CALL], "look_up"),
     ("Call look_up.", {}, [CALL, "What is it, please?"], "<tool_call>"),
     ("Help.", {"tools": [{"function": {"name": "other"}}]}, [CALL], "look_up"),
