@@ -40,7 +40,8 @@ class Task:
 
 
 def _questions(env: str, updates: int, **env_kwargs: Any) -> Task:
-    settings = {"gamma": 1.0, "max_completion_length": 8, "env_kwargs": env_kwargs}
+    # Without the instruction: the warm start shows the form, and the results are of these prompts.
+    settings = {"gamma": 1.0, "max_completion_length": 8, "env_kwargs": {"instruction": False, **env_kwargs}}
     return Task(env, updates, 0.1, 150, settings, answers=True)
 
 

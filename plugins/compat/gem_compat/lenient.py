@@ -134,6 +134,8 @@ def named(
             found[name] = value
         elif name not in _IDLE | _ELSEWHERE and (hint := near_matches(name, known)):
             warnings.warn(f"{ours.__name__} ignores {name}={value!r:.80}, as gem-llm does.{hint}", stacklevel=2)
+    if "instruction" in known:
+        found.setdefault("instruction", False)  # upstream's questions are bare
     if "data_seed" in found:
         found["data_seed"] = int(found["data_seed"]) % _SEEDS
     return found

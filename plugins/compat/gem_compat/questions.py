@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from gem_compat.lenient import Kept, Lenient, named
 from gem_compat.utils.constants import TERMINAL_STATE
 from gem_core.env import ResetResult, StepResult
 from gem_core.errors import EnvError
-from gem_questions import QuestionEnv, order
+from gem_questions import QuestionEnv, as_table, order
 
 
 class Questions(Lenient, QuestionEnv):
@@ -32,10 +31,6 @@ class Questions(Lenient, QuestionEnv):
         self.question_key, self.answer_key = self.test_key = self.columns[0], self.columns[1]
         self.first_obs = ""
         self._shown: Kept | None = None
-
-    def named(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Questions are bare, as upstream's are."""
-        return {"instruction": False, **super().named(arguments)}
 
     @property
     def dataset(self) -> Any:
@@ -80,9 +75,7 @@ class Questions(Lenient, QuestionEnv):
         return TERMINAL_STATE, *super().step(action)[1:]
 
     def _as_shown(self) -> Any:
-        data: Any = super().dataset
-        if isinstance(data, list):
-            data = importlib.import_module("datasets").Dataset.from_list(data)
+        data = as_table(super().dataset)
         if self.questions.shuffle_seed is not None:
             data = data.select(order(len(data), self.questions.shuffle_seed, 0))
         template, column = self.template, self.columns[0]
@@ -101,10 +94,10 @@ class Entries(Lenient):
         self.seed = arguments.get("seed", 42)
 
     def named(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Questions are bare, and settings of the data set are known."""
+        """The settings of a data set are known."""
         from gem_reasoning_gym import settings_of  # imports reasoning-gym
 
-        return {"instruction": False, **named(self.ours, arguments, settings_of(arguments["dataset"]))}
+        return named(self.ours, arguments, settings_of(arguments["dataset"]))
 
     def reset(self, seed: int | None = None, idx: int | None = None, **options: Any) -> ResetResult:
         """Ask a question: the one of a number, one drawn by a seed, or the next."""

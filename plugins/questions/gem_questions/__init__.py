@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gem_questions._given import Data as Data
     from gem_questions._given import Row as Row
     from gem_questions._questions import order as order
+    from gem_questions._rows import as_table as as_table
     from gem_questions.env import QuestionEnv as QuestionEnv
     from gem_questions.env import as_list as as_list
     from gem_questions.extraction import last_tag as last_tag
@@ -37,6 +38,7 @@ _HOME = {
     "Verdict": "verdict",
     "WRONG": "verdict",
     "as_list": "env",
+    "as_table": "_rows",
     "last_tag": "extraction",
     "order": "_questions",
     "published_block": "extraction",
@@ -55,6 +57,7 @@ __all__ = [
     "Row",
     "Verdict",
     "as_list",
+    "as_table",
     "last_tag",
     "order",
     "published_block",

@@ -130,6 +130,14 @@ def read(source: Source) -> Sequence[Row]:
     return rows
 
 
+def as_table(rows: Any) -> Any:
+    """Rows as a `datasets.Dataset`. Raises `MissingExtraError` if the library is not installed."""
+    if not isinstance(rows, list):
+        return rows
+    _need_datasets("rows as a datasets.Dataset")
+    return importlib.import_module("datasets").Dataset.from_list(cast("list[Row]", rows))
+
+
 def streamed(source: Source) -> Any:
     """The `datasets.IterableDataset` of a source. Raises as `read`."""
     return _through_datasets(source, source.path)
@@ -272,10 +280,10 @@ def _one_split(source: Source, splits: Any) -> Any:
     raise EnvError(f"{source.dataset} has the splits {', '.join(names)}. Name one: split={names[0]!r}")
 
 
-def _need_datasets(source: Source) -> None:
+def _need_datasets(what: object) -> None:
     if importlib.util.find_spec("datasets") is None:
         raise MissingExtraError(
-            f"reading {source} needs the module 'datasets', which is not installed. "
+            f"reading {what} needs the module 'datasets', which is not installed. "
             f"Next: {install_line('data')}, or give a .jsonl, .json or .csv file, which need nothing"
         )
 

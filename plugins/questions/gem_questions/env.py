@@ -59,8 +59,8 @@ class QuestionEnv(Env):
             and cannot take `row`.
         grader: a function that grades in place of the environment, or `"package.module:function"`. It names what it
             wants of `question`, `response`, `answer`, `reference` and `row`, and returns a number (a success from 1),
-            `True` or `False`, or a `Verdict`. One that names `answer` is called where there is one (docs/tutorials/
-            own_grader.md). In other processes, it has to be importable there.
+            `True` or `False`, or a `Verdict`. One that names `answer` is called only if the response has one. See
+            docs/tutorials/own_grader.md.
 
     Raises:
         EnvError: a value that cannot be; there is no such file, folder or bundled sample; the template does not say

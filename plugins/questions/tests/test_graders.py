@@ -143,7 +143,7 @@ def test_an_error_in_it_names_it_and_the_line() -> None:
         (5, "grader must be a function or 'package.module:function', and is 5"),
         ("ends_with", "not of the form 'package.module:function'"),
         ("gem_no_such:grade", "importing 'gem_no_such' failed"),
-        ("gem_questions:lastbox", "Did you mean 'last_box'"),
+        ("gem_questions:lasttag", "Did you mean 'last_tag'"),
         (int, "int"),
     ],
 )
