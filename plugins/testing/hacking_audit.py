@@ -67,7 +67,6 @@ BOUNDS: dict[str, Bound] = {
     "rg:gcd": Bound(0.35, 0.35, _SMALL),
     "rg:isomorphic_strings": Bound(0.6, 0.6, _YES),
     "rg:jugs": Bound(0.1, 0.1, _OTHERS),
-    "rg:knight_swap": Bound(0.3, 0.3, "a quarter of the puzzles has no solution"),
     "rg:knights_knaves": Bound(0.15, 0.15, "two people: four answers"),
     "rg:largest_island": Bound(0.2, 0.2, _SMALL),
     "rg:letter_counting": Bound(0.3, 0.3, _SMALL),
@@ -232,8 +231,8 @@ def page(rows: Iterable[str], left_out: list[str]) -> str:
         f"Not audited, as their data is not part of this package: {', '.join(f'`{env_id}`' for env_id in left_out)}.",
         "They have the classes of `math:Sample`, `qa:Sample`, `code:Sample`, `terminal:Tasks-v0` and",
         "`postgres:Tasks-v0`; `desk:TauBench` has the reward of tau-bench.",
-        "The other ids of `terminal:` and `postgres:` have some of the tasks of `Tasks-v0`. Of `rg:` ids with `-v0`, those",
-        "are audited whose score is another one than that of the id without it.",
+        "The other ids of `terminal:` and `postgres:` have some of the tasks of `Tasks-v0`. Of `rg:` ids with `-v0`,",
+        "those are audited whose score is another one than that of the id without it.",
         "",
     ])  # fmt: skip
 
