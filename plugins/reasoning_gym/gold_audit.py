@@ -19,7 +19,7 @@ from gem_reasoning_gym._names import names
 from gold_solvers import SOLVERS, UNCHECKED
 
 PAGE = Path(__file__).parents[2] / "docs" / "rg_answers.md"
-ENTRIES = 100
+ENTRIES = 50
 DATA_SEED = 42
 WORKERS = 2
 

@@ -346,15 +346,15 @@ def polynomial_multiplication(entry: Entry) -> bool:
     return all(value(expression, **point) == value(entry["answer"], **point) for point in points)
 
 
-@solver("the slope of the answer at 12 points, by differences")
+@solver("the slope of the answer at 24 points, by differences")
 def simple_integration(entry: Entry) -> bool:
     integrand, name = found(r"\u222b (.*?) d(\w)(?:\n|$)", entry["question"])
     name = next(iter({*re.findall(r"\b[a-zA-Z]\b", integrand)} - {"E"}), name)  # the text says dx of any
     if "Integral" in entry["answer"]:
         return True  # sympy has found none, and the score takes any antiderivative
     hits = tries = 0
-    for n in range(12):
-        at, h = 0.11 + 0.37 * n, 1e-5
+    for n in range(-12, 12):
+        at, h = 0.123 + 0.371 * n, 1e-5
 
         def of(place: float, text: str = entry["answer"]) -> complex:
             return complex(value(text, **{name: complex(place), "C": 0, "E": math.e, "pi": math.pi}))

@@ -67,7 +67,6 @@ BOUNDS: dict[str, Bound] = {
     "rg:gcd": Bound(0.35, 0.35, _SMALL),
     "rg:isomorphic_strings": Bound(0.6, 0.6, _YES),
     "rg:jugs": Bound(0.1, 0.1, _OTHERS),
-    "rg:knight_swap": Bound(0.3, 0.3, "a quarter of the puzzles has no solution"),
     "rg:knights_knaves": Bound(0.15, 0.15, "two people: four answers"),
     "rg:largest_island": Bound(0.2, 0.2, _SMALL),
     "rg:letter_counting": Bound(0.3, 0.3, _SMALL),
@@ -139,8 +138,16 @@ def shipped(namespaces: Sequence[str] = NAMESPACES) -> Iterator[tuple[str, bool]
             spec = registration.spec
             alone = namespace == "textarena" and "several agents" not in spec.tags
             part = any(fnmatch.fnmatchcase(spec.id, pattern) for pattern in PARTS) and not spec.id.endswith(":Tasks-v0")
-            if not alone and not part:
+            if not alone and not part and not _is_repeated(spec.id):
                 yield spec.id, not _needs_data(spec)
+
+
+def _is_repeated(env_id: str) -> bool:
+    """Whether an id of `rg` differs from the one without `-v0` by its text, and by white space in a box, only."""
+    from gem_reasoning_gym._names import SCORED_ANEW
+
+    name = env_id.removeprefix("rg:").removesuffix("-v0")
+    return env_id.startswith("rg:") and env_id.endswith("-v0") and name not in SCORED_ANEW
 
 
 def _needs_data(spec: EnvSpec) -> bool:
@@ -162,7 +169,7 @@ def audited(env_id: str) -> HackingAudit:
     return audit_env(env_id, rounds=SLOW.get(namespace, ROUNDS), **kwargs)
 
 
-def _grade(function: str, *arguments: Any, timeout: float) -> Grade:
+def _grade(function: str, *arguments: Any, timeout: float = SECONDS) -> Grade:
     if function not in _FUNCTIONS:
         _FUNCTIONS[function] = getattr(sys.modules["gem_reasoning_gym.scoring"], function.partition(":")[2])
     signal.signal(signal.SIGALRM, _too_late)
@@ -224,7 +231,8 @@ def page(rows: Iterable[str], left_out: list[str]) -> str:
         f"Not audited, as their data is not part of this package: {', '.join(f'`{env_id}`' for env_id in left_out)}.",
         "They have the classes of `math:Sample`, `qa:Sample`, `code:Sample`, `terminal:Tasks-v0` and",
         "`postgres:Tasks-v0`; `desk:TauBench` has the reward of tau-bench.",
-        "The other ids of `terminal:` and `postgres:` have some of the tasks of `Tasks-v0`.",
+        "The other ids of `terminal:` and `postgres:` have some of the tasks of `Tasks-v0`. Of `rg:` ids with `-v0`,",
+        "those are audited whose score is another one than that of the id without it.",
         "",
     ])  # fmt: skip
 

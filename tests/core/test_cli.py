@@ -128,7 +128,7 @@ def test_list_json() -> None:
         "status": "ok",
         "needs": None,
         "install": None,
-        "tags": ["game", "multi-turn", "tiny"],
+        "tags": ["game", "multi-turn", "tiny", "bare"],
     }
     game = next(row for row in document["plugins"] if row["plugin"] == "game")
     assert (game["status"], game["error"]) == ("ok", None)

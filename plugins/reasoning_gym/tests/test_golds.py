@@ -1,4 +1,4 @@
-"""Answers, checked by solvers of our own: few entries of each data set; gold_audit.py checks a hundred."""
+"""Answers, checked by solvers of our own: few entries of each data set; gold_audit.py checks fifty."""
 
 from __future__ import annotations
 
