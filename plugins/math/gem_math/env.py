@@ -49,7 +49,8 @@ class MathEnv(QuestionEnv):
     Args:
         answer: the column of the answer: a text, a number, or a list of them of which any will do. A text with a box
             counts by what is in it, and one that ends in a line `#### 18`, as those of GSM8K do, by what follows.
-            Several boxes in one sentence are one answer; the published verdict takes the last one. A data set of which every such text is prose is refused; where some are, there is a warning.
+            Several boxes in one sentence are one answer; the published verdict takes the last one. A data set of
+            which every such text is prose is refused; where some are, there is a warning.
         published: give the verdict that published results rest on: equal texts, numbers or values, and math-verify
             where they leave it open. It accepts some wrong answers (docs/environments.md).
         timeout: seconds of CPU time that math-verify may take for a published verdict; where it fails or takes longer,
