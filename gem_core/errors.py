@@ -234,7 +234,7 @@ def located(error: BaseException) -> str:
     return f"{f' at {place}' if place else ''}: {described(error)}"
 
 
-_MACHINERY = frozenset({"importlib", "pluggy", "gem_core"})
+_MACHINERY = frozenset({"importlib", "pluggy", "gem_core", "gem_commands"})
 """Packages that call foreign code; a place inside them does not help its author."""
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from gem_core.specs import Provenance
 
+_OURS = "gem-core"
+
 
 def load_command(name: str) -> Any:
     """The command of that name, or `None` if no plugin has it.
@@ -32,7 +34,7 @@ def load_command(name: str) -> Any:
         PluginError: it cannot be loaded, or several distributions have one of this name.
     """
     found = [(entry, provenance) for entry, provenance in command_entries() if entry.name == name]
-    own = [(entry, provenance) for entry, provenance in found if provenance.distribution == "gem-core"]
+    own = [(entry, provenance) for entry, provenance in found if provenance.distribution == _OURS]
     found = own or found  # no other distribution can take the place of a command of ours
     if len(found) > 1:
         claims = " and ".join(str(provenance) for _, provenance in found)
@@ -44,8 +46,13 @@ def load_command(name: str) -> Any:
 
 
 def load_others(known: Container[str]) -> Iterator[tuple[str, Any]]:
-    """All commands of plugins, by name. Those that cannot be loaded, or whose name is known, are warnings."""
-    for name in dict.fromkeys(entry.name for entry, _ in command_entries()):
+    """All commands of plugins, by name. Those that cannot be loaded, or whose name is taken, are warnings."""
+    entries = command_entries()
+    ours = {entry.name for entry, provenance in entries if provenance.distribution == _OURS}
+    for entry, provenance in entries:
+        if entry.name in ours and provenance.distribution != _OURS:
+            warn(f"a plugin's command was left out: another command has the name {entry.name!r}")
+    for name in dict.fromkeys(entry.name for entry, _ in entries):
         try:
             if name in known:
                 raise PluginError(f"another command has the name {name!r}")

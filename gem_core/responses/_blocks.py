@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _RUN = re.compile(r"```+|~~~+")
-_PREFIX = re.compile(r"(?:[ \t]|(?:[-*+]|\d{1,9}[.)])[ \t])*")  # blanks, and marks of a list
+_PREFIX = re.compile(r"(?:[ \t]|(?:[-*+>]|\d{1,9}[.)])[ \t])*")  # blanks, and marks of a list or a quotation
+_QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _WORD = r"[\w+#-][\w+#.-]*"
 _AT_MOST_WORD = re.compile(rf"(?:{_WORD})?")
 _LANGUAGE = re.compile(rf"[ \t]*[{{.]*({_WORD})?")
@@ -61,7 +62,9 @@ class _Fence(NamedTuple):
     info: str
     """What follows on the line."""
     indent: int
-    """Columns before the first word of the line, marks of a list included."""
+    """Columns before the first word of the line, marks of a list or a quotation included."""
+    quoted: bool
+    """Whether a mark of a quotation stands before it."""
     leads: bool
     """Whether it begins the line."""
 
@@ -83,6 +86,7 @@ class _Fence(NamedTuple):
         if closing:
             end = closing.line if closing.leads else closing.start
         inside = re.sub(r"\r\n?", "\n", text[self.after : end]).removesuffix("\n")
+        inside = _QUOTED.sub("", inside) if self.quoted else inside
         inside = _dedented(inside) if self.indent else inside
         return Block(self.language, inside, self.start, closing.end if closing else end, closing is not None)
 
@@ -144,8 +148,8 @@ def _fences(text: str) -> Iterator[_Fence]:
         before = prefix.end() if prefix else line
         leads = before == run.start()
         if leads or (run[0][0] == "`" and _AT_MOST_WORD.fullmatch(info.strip())):
-            indent = len(text[line:before].expandtabs(4))
-            yield _Fence(line, after, run.start(), run[0], info, indent, leads)
+            marks = text[line:before]
+            yield _Fence(line, after, run.start(), run[0], info, len(marks.expandtabs(4)), ">" in marks, leads)
 
 
 def _dedented(text: str) -> str:

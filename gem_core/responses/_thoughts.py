@@ -34,8 +34,6 @@ PAIRS = {
 }
 """The marks that open and close a thought."""
 _MESSAGE = "<|message|>"
-_HINTS = ("think>", "thinking>", "thought>", "THINK", "think▷", "think<|", "channel", "<|inner_", _MESSAGE)
-"""Each mark has one of these, so most responses need no more than a look for them."""
 _OPENING = re.compile(rf"\s*({'|'.join(map(re.escape, PAIRS))})")
 _CLOSING = re.compile(rf"[<\[◁](?:{'|'.join(re.escape(mark[1:]) for mark in PAIRS.values())})")
 _QUOTED = re.compile(r"(?<=`)[^`\s]+`(?!`)")
@@ -66,7 +64,7 @@ class ReadResponse(NamedTuple):
 
 def read_response(text: str) -> ReadResponse:
     """Split a response into its thought and its speech, in time linear in its length."""
-    return _read(text) if _has_hint(text) else ReadResponse("", text)
+    return _read(text) if _may_have_marks(text) else ReadResponse("", text)
 
 
 @lru_cache(maxsize=16)  # one response is read by its rollout and by its environment
@@ -84,11 +82,15 @@ def _read(text: str) -> ReadResponse:
 
 def speech_of(text: str) -> str:
     """What a response says, without what was only thought. The speech of a speech is the same."""
-    return _read(text).speech if _has_hint(text) else text
+    return _read(text).speech if _may_have_marks(text) else text
 
 
-def _has_hint(text: str) -> bool:
-    return ("<" in text or "[" in text or "◁" in text) and any(map(text.__contains__, _HINTS))
+def _may_have_marks(text: str) -> bool:
+    # Most responses have none, and are looked at no further: this is part of every turn's cost.
+    if "<" not in text:
+        return ("]" in text and "THINK]" in text) or "◁" in text
+    some = "hink" in text or "THINK" in text or "hought" in text
+    return some or "channel" in text or "<|inner_" in text or _MESSAGE in text
 
 
 def _of_marks(text: str) -> ReadResponse:

@@ -60,6 +60,8 @@ def test_a_fence_and_its_language(fence: str, end: str) -> None:
         ("  ```python\nif a:\n  b\n  ```", ("python", "if a:\n  b")),
         ("   ```python\n   s = '''\nx\n'''\n   ```", ("python", "s = '''\nx\n'''")),
         ("      ```\n      x\n   ```", ("", "x")),
+        ("> ```python\n> if a:\n>   b\n>\n> c\n> ```", ("python", "if a:\n  b\n\nc")),
+        ("- > ```\n  > x > y\n  > ```", ("", "x > y")),
         ("```\n  x\n```", ("", "  x")),
         # A fence in the program.
         ("```python\nprint('```')\n```", ("python", "print('```')")),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeGuard, cast
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _BLANKS = re.compile(r"(\s+)")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 class Comparison(NamedTuple):

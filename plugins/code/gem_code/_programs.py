@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from keyword import kwlist
+from textwrap import dedent
 
 from gem_core.responses import Block, blocks
 
@@ -11,8 +13,9 @@ _SHOWN = (">>>", "$ ")
 _STATEMENT = r"^[ \t]*(?:def\s+\w+\s*\(|class\s+\w+\s*[(:]|import\s+\w|from\s+[\w.]+\s+import\b)"
 _WORK = re.compile(rf"\b(?:print|write|writelines)\s*\(|\bmap\(\s*print\b|{_STATEMENT}", re.MULTILINE)
 """What a program has and an example of its output has not."""
-_CODE = re.compile(rf"[=(]|{_STATEMENT}", re.MULTILINE)
-"""What has at least to be in a block that says to be Python."""
+_STATEMENTS = "|".join(sorted({*kwlist} - {"False", "None", "True"}))
+_CODE = re.compile(rf"[=(*@]|^[ \t]*(?:{_STATEMENTS})\b", re.MULTILINE)
+"""What values alone do not have, in a block that says to be Python."""
 
 
 def last_program(text: str, function: str | None = None) -> str | None:
@@ -25,11 +28,18 @@ def last_program(text: str, function: str | None = None) -> str | None:
         text: the answer.
         function: a program that defines it comes before all others, as an example of a call may follow it.
     """
-    programs = [block.text for block in blocks(text) if _is_program(block)]
+    programs = [_dedented(block.text) for block in blocks(text) if _is_program(block)]
     if function is not None:
-        definition = re.compile(rf"\bdef\s+{re.escape(function)}\s*\(|^\s*{re.escape(function)}\s*=", re.MULTILINE)
+        definition = re.compile(
+            rf"\bdef\s+{re.escape(function)}\s*\(|^[ \t]*{re.escape(function)}[ \t]*=", re.MULTILINE
+        )
         programs = [program for program in programs if definition.search(program)] or programs
     return programs[-1] if programs else None
+
+
+def _dedented(program: str) -> str:
+    # `dedent` changes lines of blanks, which may stand in a string, so it is left out where it is not needed.
+    return dedent(program) if program.lstrip("\n").startswith((" ", "\t")) else program
 
 
 def _is_program(block: Block) -> bool:

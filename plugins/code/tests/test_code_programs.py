@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from gem_code._comparison import Comparison, same_output
 from gem_code._programs import last_program
 
 PROGRAM = "n = int(input())\nprint(n + 1)"
@@ -26,6 +29,7 @@ def fenced(inside: str, language: str = "") -> str:
         "Try it:\n" + fenced(">>> print(3 + 1)\n4", "python"),
         "It says\n" + fenced("# nothing", "python"),
         "It says\n" + fenced("4", "python"),
+        "It says\n" + fenced("Yes: [4, 5.5]\nTrue 'x'", "python"),
         "That is\n" + fenced("read n\nprint n + 1\nwrite nothing else"),
         "In C:\n" + fenced("int print() { }", "c"),
         "Empty:\n" + fenced("", "python"),
@@ -46,6 +50,16 @@ def test_the_last_program_counts(language: str, program: str) -> None:
     assert last_program(fenced(PROGRAM, "python") + "Better:\n" + fenced(program, language)) == program
 
 
+@pytest.mark.parametrize("program", ["while True: pass", "del __builtins__", "9**9**9**9", "if a:\n  b", "raise a"])
+def test_a_program_that_prints_nothing_is_one(program: str) -> None:
+    assert last_program(fenced(PROGRAM) + fenced(program, "python")) == program
+
+
+def test_a_program_may_be_indented() -> None:
+    assert last_program(fenced("\n    if a:\n      print(a)\n    b = 4")) == "\nif a:\n  print(a)\nb = 4"
+    assert last_program(fenced("s = '''\n  \n'''\nprint(s)")) == "s = '''\n  \n'''\nprint(s)"
+
+
 def test_a_block_that_says_so_is_a_program() -> None:
     assert last_program(fenced(PROGRAM) + fenced("x = 4", "python")) == "x = 4"
 
@@ -53,6 +67,40 @@ def test_a_block_that_says_so_is_a_program() -> None:
 @pytest.mark.parametrize("text", ["", PROGRAM, fenced("4"), fenced("x = 4"), fenced(PROGRAM, "cpp"), f"`{PROGRAM}`"])
 def test_no_program(text: str) -> None:
     assert last_program(text) is None
+
+
+PIECES = [
+    "1",
+    "1.",
+    ".",
+    "e1",
+    " ",
+    "\n",
+    "a",
+    "1 ",
+    "1.0\n",
+    " \n",
+    "=",
+    "```\n",
+    "```python\n1\n```\n",
+    "def ",
+    "from a ",
+    "print",
+]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_the_time_grows_with_the_length_and_no_faster(piece: str) -> None:
+    def seconds(characters: int) -> float:
+        text = piece * (characters // len(piece))
+        began = time.process_time()
+        last_program(f"```\n{text}", "half")
+        last_program(f"```python\n({text}")
+        for by in (Comparison(), Comparison(1e-6)):
+            same_output(f"1.0{text}x", f"1.0{text}y", by)
+        return time.process_time() - began
+
+    assert seconds(200_000) < 6 * seconds(50_000) + 0.2
 
 
 def test_of_programs_the_one_that_defines_the_function_counts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,13 @@ def test_no_output_of_a_program_breaks_the_comparison(printed: str) -> None:
     for tests in ({"fn_name": "f", "inputs": [[]], "outputs": [5]}, ["assert f() == 5", "assert set(f()) == {5}"]):
         for test in read_tests(tests, None):
             assert not test.passes(printed, Comparison())
+
+
+def test_keys_of_one_hash_take_no_time() -> None:
+    [test] = read_tests({"fn_name": "f", "inputs": [[]], "outputs": [5]}, None)
+    began = time.process_time()
+    assert not test.passes(json.dumps({"set": [number * (2**61 - 1) for number in range(40_000)]}), Comparison())
+    assert time.process_time() - began < 5.0
 
 
 def test_values_travel() -> None:

@@ -48,6 +48,8 @@ def test_it_keeps_the_contract(terminal: TerminalEnv, tmp_path: Path) -> None:
         ("<bash>cat <<'E'\n<finish></finish>\nE\n</bash>", Command("cat <<'E'\n<finish></finish>\nE")),
         ("<bash>one</bash><bash>two</bash><finish></finish>", Command("one")),
         ("<finish></finish><bash>two</bash>", Finish()),
+        ("<bash>echo '</bash>' > tag; cat tag</bash>", Command("echo '</bash>' > tag; cat tag")),
+        ("I could <bash>. So: <bash>ls</bash>", Command("ls")),
         ("<finish>done</finish>", Finish()),
         ("<finish>", Unclear("no <bash>...</bash> and no <finish></finish> was found")),
         ("ls", Unclear("no <bash>...</bash> and no <finish></finish> was found")),
@@ -60,6 +62,16 @@ def test_it_keeps_the_contract(terminal: TerminalEnv, tmp_path: Path) -> None:
 )
 def test_reading_text(response: str, asked: object) -> None:
     assert actions.read(response, "text").asked == asked
+
+
+def test_nothing_of_a_thought_is_run(terminal: TerminalEnv) -> None:
+    terminal.reset(seed=0)
+    thought = "<think>I could <bash>echo draft</bash> and then <finish></finish>.</think>"
+    observation, _, terminated, _, info = terminal.step(f"{thought}\n<bash>echo real</bash>")
+    assert "real" in observation
+    assert "draft" not in observation
+    assert not terminated
+    assert info["parsed_action"] == "<bash>echo real</bash>"
 
 
 def test_broken_yaml_is_a_message() -> None:
