@@ -267,7 +267,7 @@ def _is_nothing(answer: Answer) -> bool:
 
 def _mixed_names(one: Listing, other: Listing) -> bool:
     """One gives names to its parts and the other does not, so that the order has to tell."""
-    named = [{part.name for part in each.parts if isinstance(part, Named)} for each in (one, other)]
+    named = [{claim.name for claim in map(claims.of, each.parts) if claim is not None} for each in (one, other)]
     return (len(named[0]) > 1) != (len(named[1]) > 1)
 
 

@@ -27,8 +27,8 @@ _CONVERTED = re.compile(
 _SENTENCE = re.compile(r"(?<=[.?!])\s")
 _HAS_FORMULA = re.compile(r"[\d$]|\\\(")
 _OF_ANSWER = re.compile(r"\banswer|\bresult\b|\bprobability\b", re.IGNORECASE)
-_SOLUTIONS = re.compile(r"\ball\b|\bsolve|\bsolutions?\b|\broots?\b|\bzeros?\b", re.IGNORECASE)
-_REPEATED = re.compile(r"multiplicit|repeat|list of|data", re.IGNORECASE)
+_SOLUTIONS = re.compile(r"\bfind\s+all\b|\bsolve|\bsolutions?\b|\broots?\b|\bzeros?\b", re.IGNORECASE)
+_REPEATED = re.compile(r"multiplicit|repeat|\bfactors?\b|\bdata\b", re.IGNORECASE)
 _FAMILY = re.compile(
     r"\\int(?![a-z])|∫|\bintegra|antiderivative|\bprimitive|differential equation|general solution|"
     r"\\frac\s*\{\s*d\s*[a-z]\s*\}\s*\{\s*d\s*[a-z]|\bd[a-z]/d[a-z]|[a-z]'(?:'|\(|\s*=)",
