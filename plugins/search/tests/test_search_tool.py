@@ -295,7 +295,7 @@ def test_sixteen_environments_share_a_toolbox_while_the_server_dies_and_comes_ba
     try:
         with gem_core.make_vec("qa:Sample", 16, backend="thread", seed=0, wrappers=[wrapper]) as vec:
             observations, _ = vec.reset()
-            queries = [f"<search>{text.partition('Question: ')[2].splitlines()[0]}</search>" for text in observations]
+            queries = [f"<search>{text.splitlines()[0]}</search>" for text in observations]
             for alive in (True, False, True):
                 if not alive:
                     server.end()
@@ -315,5 +315,5 @@ def test_the_bundled_passages_answer_the_sample_questions() -> None:
     with serving() as server, asking(SearchTool(server.url)) as ask:
         for index in range(40):
             shown, _ = questions.reset(row=index)
-            found, _ = ask(shown.partition("Question: ")[2].splitlines()[0])
+            found, _ = ask(shown.splitlines()[0])
             assert any(answer.lower() in found.lower() for answer in questions.unwrapped.answer), shown
