@@ -487,7 +487,7 @@ def test_a_template_that_shows_no_tools_is_refused(chatml: PreTrainedTokenizerFa
         ("", "drops messages of the role 'tool'"),
     ],
 )
-def test_a_template_without_the_role_of_tools_is_refused(
+def test_a_template_without_the_role_of_tools_is_refused_for_native_calls_alone(
     chatml: PreTrainedTokenizerFast, roles: str, message: str
 ) -> None:
     shown = "{{- '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' -}}"
@@ -499,11 +499,14 @@ def test_a_template_without_the_role_of_tools_is_refused(
     conversation = Conversation(ChatTemplate(tokenizer))
     with ToolEnv(Sum(), [FunctionTool(add)], form="native") as env, pytest.raises(TemplateError, match=message):
         conversation.observe(*env.reset(seed=0))  # at the first reset, not at the first call
-    conversation = Conversation(ChatTemplate(tokenizer))
-    conversation.observe("go", {})
-    conversation.respond([5])
-    with pytest.raises(TemplateError, match=message):
-        conversation.observe("42", {"use_tool": True})
+    prompts: list[str] = []
+    for info in ({"use_tool": True}, {}):  # a result is a message of the user
+        conversation = Conversation(ChatTemplate(tokenizer))
+        conversation.observe("go", {})
+        conversation.respond([5])
+        conversation.observe("42", info)
+        prompts.append(tokenizer.decode(conversation.prompt()))
+    assert prompts[0] == prompts[1]
 
 
 # -- vectors -----------------------------------------------------------------------------------------------------------
