@@ -16,7 +16,7 @@ import msgspec
 from gem_core.episode import Episode, Turn
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
-from gem_core.responses import PAIRS, read_response
+from gem_core.responses import PAIRS, read_response, written_calls
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._records import EvaluatedEpisode, Result
 from gem_evaluation._statistics import Estimate
@@ -225,12 +225,9 @@ def _is_native(turn: Turn) -> bool:
 
 
 def _arguments(written: str) -> dict[str, Any]:
-    """The arguments of a call in JSON; of a call in tags or a block, its text."""
-    body = written.rpartition(_OPEN)[2].removesuffix(_CLOSE)
-    try:
-        found = msgspec.json.decode(body, type=dict[str, Any]).get("arguments")
-    except msgspec.DecodeError:
-        found = None
+    """The arguments of a call by name; of a call in tags or a block, its text."""
+    call = next(written_calls(written), None)
+    found: Any = None if call is None else call.arguments
     return found if isinstance(found, dict) else {"call": written}  # pyright: ignore[reportUnknownVariableType]
 
 
