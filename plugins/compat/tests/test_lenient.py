@@ -98,7 +98,7 @@ def test_the_core_is_as_strict_as_it_was() -> None:
         env.step(boxed(3))
 
 
-@pytest.mark.parametrize("seed", [time.time_ns(), time.time_ns() * 15, 2**31, -3])
+@pytest.mark.parametrize("seed", [1_790_000_000_123_456_789, 26_850_000_001_851_851_835, 2**31, -3])
 def test_a_clock_is_a_seed(seed: int) -> None:
     gem.make(EASY, seed=seed).reset()
     math = gem.make("math:GSM8K", seed=seed)
