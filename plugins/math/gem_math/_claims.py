@@ -42,7 +42,7 @@ def is_identity(answer: Answer) -> bool:
 def may_be_named(claim: Named, question: Question) -> bool:
     """May an answer say that this is what it found?"""
     if not claim.is_claim:
-        return not _is_part(claim, question)
+        return not _is_part(claim, question) and not _is_another(claim, question)
     key = _key(claim)
     if key in question.asked:
         return True
@@ -64,8 +64,14 @@ def may_be_left_out(claim: Named, question: Question) -> bool:
 
 
 def same_definition(one: Named, other: Named) -> tuple[Answer, Answer] | None:
-    """What two functions of one name are, with the same names for their arguments; `None` where they are none."""
+    """What two functions of one name are, with the same names for their arguments; `None` where they are none.
+
+    One of both may have no argument: `y = Ce^x` is `y(x) = Ce^x`.
+    """
     first, second = (_DEFINITION.fullmatch(each.name) for each in (one, other))
+    if (first is None) != (second is None) and (first or second) is not None:
+        defined, plain = (first, other) if first else (second, one)
+        return (one.answer, other.answer) if defined and defined[1] == plain.name else None
     if first is None or second is None or first[1] != second[1]:
         return None
     names = first[2].split(" , "), second[2].split(" , ")
@@ -91,6 +97,12 @@ def _is_part(claim: Named, question: Question) -> bool:
     return key not in question.asked and any(key in task for task in question.tasks)
 
 
+def _is_another(claim: Named, question: Question) -> bool:
+    """Is it a segment, an angle or another quantity with a capital that the question gives, and does not ask for?"""
+    has_capital = claim.name.removeprefix("angle ")[:1].isupper()
+    return has_capital and _key(claim) in question.given and _key(claim) not in question.asked
+
+
 def _is_unheard_of(claim: Named, question: Question) -> bool:
     """Is it one number by its form, of a kind that the question has no other of?"""
     tree = claim.left
@@ -98,7 +110,7 @@ def _is_unheard_of(claim: Named, question: Question) -> bool:
         operation = _OPERATION.search(claim.name)
         return operation is not None and operation[0].replace(" ", "") not in question.squeezed.casefold()
     if tree.kind == "value":
-        return f"{tree.text}(" not in question.squeezed
+        return f"{tree.text}(" not in question.squeezed and not any(key.startswith("value ") for key in question.asked)
     return _is_length(tree) and "|" not in question.text
 
 

@@ -66,8 +66,8 @@ class Comparison:
         return self._same_kind(given, reference)
 
     def _same_kind(self, given: Answer, reference: Answer) -> bool:
-        if _is_nothing(given) and _is_nothing(reference):
-            return True
+        if _is_nothing(given) or _is_nothing(reference):  # a set with nothing in it is not the set of the empty set
+            return _is_nothing(given) and _is_nothing(reference)
         if isinstance(given, Listing) or isinstance(reference, Listing):
             return self._same_listing(given, reference)
         if isinstance(given, Matrix) or isinstance(reference, Matrix):
@@ -91,6 +91,8 @@ class Comparison:
         if bool(given_units) == bool(wanted_units):
             return any(self._equal(each, reference) for each in constants.renamed(given, reference, self._question))
         if not all(requests.has_unit(unit, self._question) for unit in given_units or wanted_units):
+            return False
+        if quantities.has_unit_power(given) and not requests.has_power(self._question):  # km^2 for km
             return False
         return self._equal(one, other)
 

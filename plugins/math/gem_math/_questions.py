@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from gem_math import _choices as choices
 from gem_math import _expressions as expressions
 from gem_math import _groups as groups
 from gem_math import _keys as keys
@@ -225,7 +226,13 @@ def question_of(text: str) -> Question:
 
 def squeezed(text: str) -> str:
     """Without markup, and without white space but between words; a delimiter of formulas is one character."""
-    plain = text.replace("$", "\0").replace("\\(", "\0").replace("\\)", "\0").replace("\\dfrac", "\\frac")
+    plain = (
+        choices.without_markup(text)
+        .replace("$", "\0")
+        .replace("\\(", "\0")
+        .replace("\\)", "\0")
+        .replace("\\dfrac", "\\frac")
+    )
     return _GAP.sub("", _MARKUP.sub("", plain).strip())
 
 

@@ -14,6 +14,10 @@ _ORDERED = re.compile(
 )
 _PERCENT = re.compile(r"percentage|\b(?:what|which|how many|in|as an?|the)\s+(?:percent|\\?%)", re.IGNORECASE)
 _DOLLARS = re.compile(r"dollar|\\\$|(?<![\d}\\])\$\d[\d,.]*(?![\d$\\^{+*/=-])", re.IGNORECASE)
+_POWER = re.compile(
+    r"\barea|\bsurface|\bvolume|\bsquare|\bsq\b|\bcubic|\bcubed|\^|[²³]|accelerat|gravit|\bper\b|\bdensity|\bbox\b|\bcapacity",
+    re.IGNORECASE,
+)
 _BINARY = {2: "binary", 8: "octal", 16: "hexadecimal"}
 _AGE = re.compile(r"\bhow old\b|\bage\b|\bages\b", re.IGNORECASE)
 _ROUNDED = re.compile(
@@ -100,6 +104,11 @@ def has_unit(unit: str, question: Question) -> bool:
     if base == "month" and factor == 12 and _AGE.search(question.text):
         return not units.named("month", question.text)
     return base == "unit" or units.named(unit, question.text)
+
+
+def has_power(question: Question) -> bool:
+    """Does it speak of a unit with an exponent, or of what is measured in one?"""
+    return bool(_POWER.search(question.text))
 
 
 def has_base(base: int, question: Question) -> bool:
