@@ -31,7 +31,7 @@ from gem_math._expressions import Node
 from gem_math._questions import Question
 
 _NOTHING = re.compile(
-    r"(?:there (?:is|are) )?(?:no|zero) (?:real )?(?:solutions?|roots?|values?)|none|no solutions? exists?"
+    r"(?:there (?:is|are) )?(?:no|zero) (?:real )?(?:solutions?|roots?|values?)|none|no (?:real )?solutions? exists?"
 )
 _SAME_WORDS = (
     (re.compile(r"dne|(?:it |the limit )?does not exist"), "does not exist"),
@@ -193,6 +193,8 @@ class Comparison:
             return self._matched(one.parts, other.parts)
         single = given if one is None else reference
         if isinstance(single, (Tuple, Matrix)):
+            if any(isinstance(each, System) and self._question.has_other_names(each.names) for each in (one, other)):
+                return False
             points = [
                 systems.point(each, self._question.order_of) if isinstance(each, System) else each
                 for each in (given, reference)

@@ -47,8 +47,11 @@ _ANGLE = re.compile(
 )
 _OTHER = re.compile(
     r"\b(?:how\s+many|number\s+of)\b(?!\s+degrees)|\b(?:sin|cos|tan|sine|cosine|tangent|lengths?|areas?|perimeter|"
-    r"distance|radius|height|sides?|ratio|probability|volume|speed|long|far|tall|value\s+of\s+the\s+expression)\b",
+    r"distance|radius|height|slope|gradient|circumference|sides?|ratio|probability|volume|speed|long|far|tall|value\s+of\s+the\s+expression)\b",
     re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\bhow\s+many((?:\s+[A-Za-z]+){1,3})|\b(?:find|what|how|determine|compute|calculate|express)\b", re.IGNORECASE
 )
 _RATIO = re.compile(r"ratio|[A-Za-z]\s*:\s*[A-Za-z]", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\s*\\?([a-z]+)\s*\$")
@@ -96,6 +99,8 @@ def has_unit(unit: str, question: Question) -> bool:
     """Does it ask for a number of this unit, so that it may be left out?"""
     if unit == "%":
         return bool(_PERCENT.search(question.text))
+    if _counts_other(unit, question):
+        return False
     if unit == "degree":
         return has_angle(question)
     factor, base, _ = units.unit(unit)
@@ -104,6 +109,20 @@ def has_unit(unit: str, question: Question) -> bool:
     if base == "month" and factor == 12 and _AGE.search(question.text):
         return not units.named("month", question.text)
     return base == "unit" or units.named(unit, question.text)
+
+
+def _counts_other(unit: str, question: Question) -> bool:
+    """Does it end with "How many miles ...", or with another word that is not measured as this unit is?"""
+    found = [*_COUNTED.finditer(question.text)]
+    if not found or found[-1][1] is None or "answer" in question.text[found[-1].end() :].lower():
+        return False
+    words = found[-1][1].lower().split()
+    if any(word.startswith("degree") for word in words):
+        return unit != "degree"
+    asked = [units.unit(word) for word in words if units.known(word)]
+    given = units.unit(unit)
+    is_measured = units.known(unit) and given.base not in ("", "unit") and "/" not in given.base
+    return is_measured and given not in asked
 
 
 def has_power(question: Question) -> bool:
