@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from gem_math import _constants as constants
 from gem_math import _evaluation as evaluation
-from gem_math._answers import Answer, Named, Relation, Scalar
+from gem_math import _quantities as quantities
+from gem_math._answers import Answer, Listing, Named, Relation, Scalar, System
 from gem_math._expressions import Node
 from gem_math._keys import ordered
 from gem_math._questions import Question
@@ -98,9 +99,18 @@ def _is_part(claim: Named, question: Question) -> bool:
 
 
 def _is_another(claim: Named, question: Question) -> bool:
-    """Is it a segment, an angle or another quantity with a capital that the question gives, and does not ask for?"""
-    has_capital = claim.name.removeprefix("angle ")[:1].isupper()
-    return has_capital and _key(claim) in question.given and _key(claim) not in question.asked
+    """Is it a segment, an angle or another capital that the question gives as a number, and does not ask for?"""
+    if not claim.name.removeprefix("angle ")[:1].isupper() or _key(claim) in question.asked:
+        return False
+    formulas = (each.parts if isinstance(each, (System, Listing)) else (each,) for each in question.formulas)
+    return any(
+        isinstance(each, Named)
+        and _key(each) == _key(claim)
+        and isinstance(each.answer, Scalar)
+        and quantities.is_plain(each.answer.tree)
+        for parts in formulas
+        for each in parts
+    )
 
 
 def _is_unheard_of(claim: Named, question: Question) -> bool:
