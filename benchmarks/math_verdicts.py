@@ -60,7 +60,7 @@ def main() -> None:
 def _verdict(package: str) -> Verdict:
     is_right = importlib.import_module(f"{package}.verdicts").is_right
     try:
-        answer_of = importlib.import_module(f"{package}._references").answer_of
+        answer_of = importlib.import_module(f"{package}.references").answer_of
     except ModuleNotFoundError:
         answer_of = importlib.import_module(f"{package}.env")._unboxed
     return lambda case: is_right(case.answer, answer_of(case.reference), case.question)

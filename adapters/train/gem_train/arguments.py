@@ -40,7 +40,8 @@ def recorded(value: Any) -> Any:
 
 def name_of_object(value: Any) -> str:
     """`module:name` of a function or a class; of another object the name of its class."""
-    named: Any = value if hasattr(value, "__qualname__") else cast("Any", type(value))
+    is_named = hasattr(value, "__qualname__") and hasattr(value, "__module__")  # a generator has no module
+    named: Any = value if is_named else cast("Any", type(value))
     return f"{named.__module__}:{named.__qualname__}"
 
 

@@ -147,6 +147,8 @@ def _of_columns(tests: dict[str, Any], function: str | None) -> Iterator[Test]:
         for text in tests["assert_case"]:
             yield from _of_assertions(text)
         return
+    if isinstance(tests["inputs"], str) or isinstance(tests["outputs"], str):
+        raise UnreadableTests("inputs and outputs are lists, with an entry for each test, and here is a text")
     pairs = [*zip(tests["inputs"], tests["outputs"], strict=True)]
     if (name := _named(tests)) is None and tests.get("testtype") != "functional":
         yield from (Printed(_text(given), _text(wanted)) for given, wanted in pairs)

@@ -30,6 +30,7 @@ def fenced(inside: str, language: str = "") -> str:
         "It says\n" + fenced("# nothing", "python"),
         "It says\n" + fenced("4", "python"),
         "It says\n" + fenced("Yes: [4, 5.5]\nTrue 'x'", "python"),
+        "It fails\n" + fenced("Traceback (most recent call last):\n  print(4)\nNameError: x"),
         "That is\n" + fenced("read n\nprint n + 1\nwrite nothing else"),
         "In C:\n" + fenced("int print() { }", "c"),
         "Empty:\n" + fenced("", "python"),

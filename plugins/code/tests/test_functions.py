@@ -79,6 +79,7 @@ def test_the_question_says_what_to_define(tmp_path: Path) -> None:
         (["x = 3"], "x = 3"),
         (["print("], "no Python"),
         ([""], "empty"),
+        ({"inputs": "1", "outputs": "2"}, "lists, with an entry for each test"),
         ([LINES[0], {"input": "1", "output": "2"}], "some of them call a function"),
     ],
 )

@@ -76,6 +76,11 @@ class System:
     is_ordered: bool = False
     """The names stand in brackets: `(x, y) = (3, 2)`."""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Its names."""
+        return frozenset(part.name for part in self.parts)
+
 
 @dataclass(frozen=True)
 class Rounded:

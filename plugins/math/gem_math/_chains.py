@@ -16,7 +16,7 @@ _HALF = Fraction(1, 2)
 
 def equation(left: Node, right: Node) -> Answer:
     """An equation; the number on the right where both sides are numbers. Raises `Unread` where these differ."""
-    if evaluation.variables(left) or evaluation.variables(right):
+    if evaluation.variables(left) or evaluation.variables(quantities.without_unit(right)[0]):
         return Relation(("=",), (left, right))
     return value(("=",), (left, right))
 
@@ -54,9 +54,15 @@ def _holds(sign: str, one: Node, other: Node) -> bool:
     try:
         if sign == "~":
             return _is_near(one, other)
-        return evaluation.equal(one, other) or quantities.rounds_to(one, other)
+        return evaluation.equal(one, other) or quantities.rounds_to(one, other) or _gets_unit(one, other)
     except Unread:
         return False
+
+
+def _gets_unit(one: Node, other: Node) -> bool:
+    """Is it a number, and the same with its unit? A percent is no unit of this kind: 50 is not 50%."""
+    (_, units), (bare, others) = map(quantities.without_unit, (one, other))
+    return not units and bool(others) and "%" not in others and evaluation.equal(one, bare)
 
 
 def _is_near(one: Node, other: Node) -> bool:

@@ -28,8 +28,9 @@ def read(answer: str) -> Choice | None:
         is_variable = bare == answer.strip() and bare.islower() and len(bare) == 1
         return None if is_variable else Choice((match[1] or match[2]).upper())
     if bare[:1] in "(ABCDEFGH" and (match := _WITH_TEXT.fullmatch(bare)) is not None:
-        is_another = _LETTER.fullmatch(match[3].strip()) is not None
-        return None if is_another else Choice(match[1] or match[2], match[3].strip())
+        text = match[3].strip()
+        is_another = _LETTER.fullmatch(text) or _WITH_TEXT.fullmatch(text)
+        return None if is_another else Choice(match[1] or match[2], text)
     return None
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from gem_math import _constants as constants
 from gem_math import _evaluation as evaluation
-from gem_math._answers import Answer, Named, Relation, Scalar
+from gem_math import _quantities as quantities
+from gem_math._answers import Answer, Listing, Named, Relation, Scalar, System
 from gem_math._expressions import Node
 from gem_math._keys import ordered
 from gem_math._questions import Question
@@ -42,7 +43,7 @@ def is_identity(answer: Answer) -> bool:
 def may_be_named(claim: Named, question: Question) -> bool:
     """May an answer say that this is what it found?"""
     if not claim.is_claim:
-        return not _is_part(claim, question)
+        return not _is_part(claim, question) and not _is_another(claim, question)
     key = _key(claim)
     if key in question.asked:
         return True
@@ -64,8 +65,14 @@ def may_be_left_out(claim: Named, question: Question) -> bool:
 
 
 def same_definition(one: Named, other: Named) -> tuple[Answer, Answer] | None:
-    """What two functions of one name are, with the same names for their arguments; `None` where they are none."""
+    """What two functions of one name are, with the same names for their arguments; `None` where they are none.
+
+    One of both may have no argument: `y = Ce^x` is `y(x) = Ce^x`.
+    """
     first, second = (_DEFINITION.fullmatch(each.name) for each in (one, other))
+    if (first is None) != (second is None) and (first or second) is not None:
+        defined, plain = (first, other) if first else (second, one)
+        return (one.answer, other.answer) if defined and defined[1] == plain.name else None
     if first is None or second is None or first[1] != second[1]:
         return None
     names = first[2].split(" , "), second[2].split(" , ")
@@ -91,6 +98,21 @@ def _is_part(claim: Named, question: Question) -> bool:
     return key not in question.asked and any(key in task for task in question.tasks)
 
 
+def _is_another(claim: Named, question: Question) -> bool:
+    """Is it a segment, an angle or another capital that the question gives as a number, and does not ask for?"""
+    if not claim.name.removeprefix("angle ")[:1].isupper() or _key(claim) in question.asked:
+        return False
+    formulas = (each.parts if isinstance(each, (System, Listing)) else (each,) for each in question.formulas)
+    return any(
+        isinstance(each, Named)
+        and _key(each) == _key(claim)
+        and isinstance(each.answer, Scalar)
+        and quantities.is_plain(each.answer.tree)
+        for parts in formulas
+        for each in parts
+    )
+
+
 def _is_unheard_of(claim: Named, question: Question) -> bool:
     """Is it one number by its form, of a kind that the question has no other of?"""
     tree = claim.left
@@ -98,7 +120,7 @@ def _is_unheard_of(claim: Named, question: Question) -> bool:
         operation = _OPERATION.search(claim.name)
         return operation is not None and operation[0].replace(" ", "") not in question.squeezed.casefold()
     if tree.kind == "value":
-        return f"{tree.text}(" not in question.squeezed
+        return f"{tree.text}(" not in question.squeezed and not any(key.startswith("value ") for key in question.asked)
     return _is_length(tree) and "|" not in question.text
 
 

@@ -31,7 +31,7 @@ from gem_math._expressions import Node
 from gem_math._questions import Question
 
 _NOTHING = re.compile(
-    r"(?:there (?:is|are) )?(?:no|zero) (?:real )?(?:solutions?|roots?|values?)|none|no solutions? exists?"
+    r"(?:there (?:is|are) )?(?:no|zero) (?:real )?(?:solutions?|roots?|values?)|none|no (?:real )?solutions? exists?"
 )
 _SAME_WORDS = (
     (re.compile(r"dne|(?:it |the limit )?does not exist"), "does not exist"),
@@ -68,8 +68,8 @@ class Comparison:
         return self._same_kind(given, reference)
 
     def _same_kind(self, given: Answer, reference: Answer) -> bool:
-        if _is_nothing(given) and _is_nothing(reference):
-            return True
+        if _is_nothing(given) or _is_nothing(reference):  # a set with nothing in it is not the set of the empty set
+            return _is_nothing(given) and _is_nothing(reference)
         if isinstance(given, Listing) or isinstance(reference, Listing):
             return self._same_listing(given, reference)
         if isinstance(given, Matrix) or isinstance(reference, Matrix):
@@ -93,6 +93,8 @@ class Comparison:
         if bool(given_units) == bool(wanted_units):
             return any(self._equal(each, reference) for each in constants.renamed(given, reference, self._question))
         if not all(requests.has_unit(unit, self._question) for unit in given_units or wanted_units):
+            return False
+        if quantities.has_unit_power(given) and not requests.has_power(self._question):  # km^2 for km
             return False
         return self._equal(one, other)
 
@@ -193,6 +195,8 @@ class Comparison:
             return self._matched(one.parts, other.parts)
         single = given if one is None else reference
         if isinstance(single, (Tuple, Matrix)):
+            if any(isinstance(each, System) and self._question.has_other_names(each.names) for each in (one, other)):
+                return False
             points = [
                 systems.point(each, self._question.order_of) if isinstance(each, System) else each
                 for each in (given, reference)

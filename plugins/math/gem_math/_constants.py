@@ -23,13 +23,17 @@ def renamed(given: Node, reference: Node, question: Question) -> Iterator[Node]:
         return
     theirs = [name for name in evaluation.variables(reference) if _NAME.fullmatch(name)]
     is_named = requests.has_constant(question)
-    own = [name for name in own if not question.has_name(name)]
-    theirs = [name for name in theirs if not question.has_name(name) or (is_named and name in "CcKk")]
+    own = [name for name in own if not _is_given(name, question)]
+    theirs = [name for name in theirs if not _is_given(name, question) or (is_named and name in "CcKk")]
     if len(own) != len(theirs) or not 0 < len(own) <= _MAX_CONSTANTS:
         return
     for names in itertools.permutations(theirs):
         if [*names] != own:
             yield with_names(given, dict(zip(own, names, strict=True)))
+
+
+def _is_given(name: str, question: Question) -> bool:
+    return question.has_name(name) or question.has_letter(name)
 
 
 def with_names(tree: Node, names: Mapping[str, str]) -> Node:

@@ -38,13 +38,15 @@ def _is_copied_number(given: str, found: Node, wanted: Node, question: Question)
     tree, reference = (quantities.without_unit(each)[0] for each in (found, wanted))
     if tree == reference:
         return False
+    if forms.is_missed(tree, reference, question.text):
+        return True
     unfinished = quantities.is_unfinished(tree, reference)
     finished = quantities.is_plain(tree) and not unfinished
     if finished and not requests.is_conversion(question) and not repetition.is_task(tree, question):
         return False
     if repetition.repeats(given, question) or repetition.rearranges(found, question):
         return True
-    return (unfinished and repetition.has_value(tree, question)) or forms.is_missed(tree, reference, question.text)
+    return unfinished and repetition.has_value(tree, question)
 
 
 def _repeats_equation(found: Relation, question: Question) -> bool:

@@ -13,6 +13,17 @@ def is_missed(given: Node, reference: Node, question: str) -> bool:
     return any(asks.search(question) and is_left(given) and not is_left(reference) for asks, is_left in _FORMS)
 
 
+def _has_composite(tree: Node) -> bool:
+    """Is it a whole number that is no prime, or a product with one?"""
+    if tree.kind == "product":
+        return any(map(_has_composite, tree.parts))
+    base = tree.parts[0] if tree.kind == "power" else tree
+    if base.kind != "number" or base.value.denominator != 1:
+        return False
+    value = int(base.value)
+    return any(not value % factor for factor in range(2, min(value, _MAX_ROOT)) if factor * factor <= value)
+
+
 def _has_sum_in_product(tree: Node) -> bool:
     return any(node.kind in ("product", "power") and _has_sum(node) for node in _nodes(tree))
 
@@ -71,6 +82,14 @@ _MAX_ROOT = 100
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[Node], bool]], ...] = (
     (re.compile(r"\bexpand|\bmultiply(?:ing)? out", re.IGNORECASE), _has_sum_in_product),
     (re.compile(r"\bfactor(?!s of|ial)", re.IGNORECASE), _is_sum),
+    (
+        re.compile(
+            r"\bprime\s+factori[sz]|\bfactori[sz]e\b|\bfactor\s+(?:\$|\\\(|\d|completely)|"
+            r"\bproduct of (?:\w+ )?primes?\b",
+            re.IGNORECASE,
+        ),
+        _has_composite,
+    ),
     (re.compile(r"\bsimplif|\bsimplest", re.IGNORECASE), _has_large_root),
     (re.compile(r"\brationali[sz]", re.IGNORECASE), _has_root_below),
 )

@@ -86,6 +86,13 @@ def without_unit(tree: Node) -> tuple[Node, list[str]]:
     return tree, []
 
 
+def has_unit_power(tree: Node) -> bool:
+    """Is there a unit with an exponent, such as a square meter?"""
+    if tree.kind == "power":
+        return _is_unit(tree.parts[0])
+    return tree.kind in ("negation", "product", "quotient") and any(map(has_unit_power, tree.parts))
+
+
 def is_plain(tree: Node) -> bool:
     """Is it a number that is carried out: an integer, a decimal, a fraction, a mixed number, one power or factorial, a
     number times a power of ten, each with a sign and a unit?"""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import cached_property
 from typing import NamedTuple
 
+from gem_math import _choices as choices
 from gem_math import _expressions as expressions
 from gem_math import _groups as groups
 from gem_math import _keys as keys
@@ -45,6 +46,7 @@ _COMBINED = re.compile(
 _ASKED_SIDES = frozenset(("", "?"))
 _ENDS = frozenset(("=", "<", ">", "le", "ge", "neq", "approx", ",", ";", ":"))
 _MARKUP = re.compile(r"\\(?:left|right|[,;!:]|displaystyle)(?![a-z])|[{}]")
+_COMMAND = re.compile(r"\\(?:text|mathrm)\s*\{[^{}]*\}|\\[A-Za-z]+")
 _GAP = re.compile(r"\s+(?=\W)|(?<=\W)\s+")
 
 
@@ -107,6 +109,11 @@ class Question:
             found = next((each for each in itertools.permutations(names) if self._has_in_a_row(each)), None)
         return found
 
+    def has_other_names(self, names: Set[str]) -> bool:
+        """Does it ask for as many names in brackets, and has none of these?"""
+        has_tuple = any(len(each) == len(names) for each in self._tuples)
+        return has_tuple and not any(self.has_name(name) or self.has_letter(name) for name in names)
+
     def _has_in_a_row(self, names: Sequence[str]) -> bool:
         between = r"\s*\$?\s*(?:,|,?\s*\band\b)\s*\$?\s*"
         return bool(re.search(rf"(?<![A-Za-z\\]){between.join(map(re.escape, names))}(?![A-Za-z])", self.text))
@@ -135,6 +142,10 @@ class Question:
         """Does it have this variable?"""
         plain = re.sub(r"\{(\w+)\}", r"\1", self.text)
         return bool(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z0-9_])", plain))
+
+    def has_letter(self, name: str) -> bool:
+        """Does one of its formulas have this letter, also beside others: `k` in `e^{kx}`?"""
+        return len(name) == 1 and any(name in _COMMAND.sub(" ", text) for text, *_ in self._marked())
 
     def has_numbered(self, letter: str) -> bool:
         """Does it have this letter with an index?"""
@@ -225,7 +236,13 @@ def question_of(text: str) -> Question:
 
 def squeezed(text: str) -> str:
     """Without markup, and without white space but between words; a delimiter of formulas is one character."""
-    plain = text.replace("$", "\0").replace("\\(", "\0").replace("\\)", "\0").replace("\\dfrac", "\\frac")
+    plain = (
+        choices.without_markup(text)
+        .replace("$", "\0")
+        .replace("\\(", "\0")
+        .replace("\\)", "\0")
+        .replace("\\dfrac", "\\frac")
+    )
     return _GAP.sub("", _MARKUP.sub("", plain).strip())
 
 

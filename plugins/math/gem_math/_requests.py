@@ -14,6 +14,10 @@ _ORDERED = re.compile(
 )
 _PERCENT = re.compile(r"percentage|\b(?:what|which|how many|in|as an?|the)\s+(?:percent|\\?%)", re.IGNORECASE)
 _DOLLARS = re.compile(r"dollar|\\\$|(?<![\d}\\])\$\d[\d,.]*(?![\d$\\^{+*/=-])", re.IGNORECASE)
+_POWER = re.compile(
+    r"\barea|\bsurface|\bvolume|\bsquare|\bsq\b|\bcubic|\bcubed|\^|[²³]|accelerat|gravit|\bper\b|\bdensity|\bbox\b|\bcapacity",
+    re.IGNORECASE,
+)
 _BINARY = {2: "binary", 8: "octal", 16: "hexadecimal"}
 _AGE = re.compile(r"\bhow old\b|\bage\b|\bages\b", re.IGNORECASE)
 _ROUNDED = re.compile(
@@ -43,8 +47,11 @@ _ANGLE = re.compile(
 )
 _OTHER = re.compile(
     r"\b(?:how\s+many|number\s+of)\b(?!\s+degrees)|\b(?:sin|cos|tan|sine|cosine|tangent|lengths?|areas?|perimeter|"
-    r"distance|radius|height|sides?|ratio|probability|volume|speed|long|far|tall|value\s+of\s+the\s+expression)\b",
+    r"distance|radius|height|slope|gradient|circumference|sides?|ratio|probability|volume|speed|long|far|tall|value\s+of\s+the\s+expression)\b",
     re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\bhow\s+many((?:\s+[A-Za-z]+){1,3})|\b(?:find|what|how|determine|compute|calculate|express)\b", re.IGNORECASE
 )
 _RATIO = re.compile(r"ratio|[A-Za-z]\s*:\s*[A-Za-z]", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\s*\\?([a-z]+)\s*\$")
@@ -92,6 +99,8 @@ def has_unit(unit: str, question: Question) -> bool:
     """Does it ask for a number of this unit, so that it may be left out?"""
     if unit == "%":
         return bool(_PERCENT.search(question.text))
+    if _counts_other(unit, question):
+        return False
     if unit == "degree":
         return has_angle(question)
     factor, base, _ = units.unit(unit)
@@ -100,6 +109,25 @@ def has_unit(unit: str, question: Question) -> bool:
     if base == "month" and factor == 12 and _AGE.search(question.text):
         return not units.named("month", question.text)
     return base == "unit" or units.named(unit, question.text)
+
+
+def _counts_other(unit: str, question: Question) -> bool:
+    """Does it end with "How many miles ...", or with another word that is not measured as this unit is?"""
+    found = [*_COUNTED.finditer(question.text)]
+    if not found or found[-1][1] is None or "answer" in question.text[found[-1].end() :].lower():
+        return False
+    words = found[-1][1].lower().split()
+    if any(word.startswith("degree") for word in words):
+        return unit != "degree"
+    asked = [units.unit(word) for word in words if units.known(word)]
+    given = units.unit(unit)
+    is_measured = units.known(unit) and given.base not in ("", "unit") and "/" not in given.base
+    return is_measured and given not in asked
+
+
+def has_power(question: Question) -> bool:
+    """Does it speak of a unit with an exponent, or of what is measured in one?"""
+    return bool(_POWER.search(question.text))
 
 
 def has_base(base: int, question: Question) -> bool:

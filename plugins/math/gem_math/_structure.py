@@ -228,9 +228,10 @@ class _Structure:
             if len(sides) > 2 and _has(list(itertools.chain(*sides[1:])), name[0]):
                 raise Unread("a name is said by itself")
             return systems.named(Named(name[0], self._value(signs[1:], sides[1:]), name[1]))
-        if signs == ("=",) and (name := self._name(sides[1])) is not None:
-            return Named(name[0], self._inner(sides[0]), name[1])
         first = self._expression_if_one(sides[0])
+        is_value = first is not None and first.kind == "value"  # I(0) = I_0 says what I(0) is
+        if signs == ("=",) and not is_value and (name := self._name(sides[1])) is not None:
+            return Named(name[0], self._inner(sides[0]), name[1])
         if first is None:
             return Named(keys.key(sides[0], self._functions), self._value(signs[1:], sides[1:]), is_claim=True)
         if len(sides) > 2 or signs[0] == "~":

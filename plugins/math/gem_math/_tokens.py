@@ -114,6 +114,7 @@ _COMMANDS = {
 _SPELLINGS = (
     ("mathrm", re.compile(r"\\mathrm\s*\{([ei])\}"), r" \1 "),
     ("{", re.compile(r"\\(?:operatorname|mathrm)\s*\{(arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|ln|log|exp)\}"), r"\\\1 "),
+    ("\\angle", re.compile(r"(?<![A-Za-z\\])m\s*(?=\\angle(?![A-Za-z]))"), ""),
     ("\\circ", re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))"), r"\\degree "),
     ("\\prime", re.compile(r"\^\s*\{?\s*\\prime\s*\}?"), "'"),
     ("\\not", re.compile(r"\\not\s*="), r"\\neq "),

@@ -99,7 +99,9 @@ def named(word: str, text: str) -> bool:
     found = unit(word)
     if "/" in found.base:
         bases = found.base.split("/")
-        return all(_has_any([name for name, each in _UNITS.items() if each.base == base], text) for base in bases)
+        return _has_any([word], text) or all(
+            _has_any([name for name, each in _UNITS.items() if each.base == base], text) for base in bases
+        )
     names = [name for name, each in _UNITS.items() if each == found]
     return _has_any(names or [found.base.removeprefix("unit ")], text)
 

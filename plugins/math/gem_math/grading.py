@@ -59,7 +59,7 @@ def verify(
     if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"the answer must be a text, and is {answer!r:.80}")
     one_of: Any = [reference] if isinstance(reference, (str, numbers.Number)) else reference
-    references = [answer_of(str(each), published=published) for each in one_of]
+    references = [answer_of(str(each), published=published) for each in (() if one_of is None else one_of)]
     if not any(each.strip() for each in references):
         raise ValueError(f"there is no reference: {reference!r:.80}")
     need("math_verify" if published else "mpmath")

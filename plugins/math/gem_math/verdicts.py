@@ -42,8 +42,11 @@ def is_right(given: str, reference: str, question: str = "") -> bool:
 def _is_right(given: str, reference: str, question: Question) -> bool:
     if (choice := choices.read(given)) is not None and (verdict := _chosen(choice, reference, question)) is not None:
         return verdict
-    if (wanted := choices.read(reference)) is not None and wanted.text:
-        return _is_right(given, wanted.text, question)
+    if (wanted := choices.read(reference)) is not None:
+        if wanted.text:
+            return _is_right(given, wanted.text, question)
+        if (text := choices.text_of(wanted.letter, question.text)) and _is_right(given, text, question):
+            return True
     try:
         return _means_the_same(given, reference, question) or wording.have_same_tokens(given, reference)
     except Unread:

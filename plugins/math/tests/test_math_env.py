@@ -142,6 +142,7 @@ HOSTILE = {
     "NUL": "1\0",
     "surrogate": "\ud800 + 1",
     "integral": "\\int_0^1 \\frac{{\\sin(x^x)}}{{\\ln(x)^{{99}}}} dx",
+    "choices": "(A) " * 240 + "1",
     "repeat": "\\sqrt{{" * 60 + "2" + "}}" * 60,
 }
 

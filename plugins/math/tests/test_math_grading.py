@@ -156,9 +156,9 @@ def test_it_says_what_it_could_not_read() -> None:
 def test_what_cannot_be_graded_raises() -> None:
     with pytest.raises(TypeError, match="must be a text, and is 4"):
         verify(4, "4")  # pyright: ignore[reportArgumentType]
-    for nothing in ("", [], "  ", "\\boxed{}"):
+    for nothing in ("", [], "  ", "\\boxed{}", None):
         with pytest.raises(ValueError, match="there is no reference"):
-            verify("4", nothing)
+            verify("4", nothing)  # pyright: ignore[reportArgumentType]
 
 
 def test_the_published_verdict_is_laxer() -> None:

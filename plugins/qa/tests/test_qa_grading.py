@@ -40,9 +40,9 @@ def test_what_is_not_closed_is_no_answer() -> None:
 def test_what_cannot_be_graded_raises() -> None:
     with pytest.raises(TypeError, match="must be a text, and is None"):
         verify(None, "Rhone")  # pyright: ignore[reportArgumentType]
-    for nothing in ("", [], [" "]):
+    for nothing in ("", [], [" "], None):
         with pytest.raises(ValueError, match="there is no reference"):
-            verify("Rhone", nothing)
+            verify("Rhone", nothing)  # pyright: ignore[reportArgumentType]
 
 
 def test_it_grades_a_data_set_of_any_kind() -> None:

@@ -189,7 +189,7 @@ class QuestionEnv(Env):
         if answer is None and "answer" in grader.wants:
             return self.no_answer
         asked = self._asked
-        known = {"question": asked[self.columns[0]], "reference": self.answer, "row": asked}
+        known = {"question": asked[self.columns[0]], "reference": self.answer, "row": dict(asked)}
         return grader({**known, "response": response, "answer": answer})
 
     @property

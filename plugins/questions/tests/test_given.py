@@ -121,6 +121,7 @@ def test_records_name_rows_by_what_they_hold() -> None:
         (5, {}, "must be the name of a data set, .* a list of rows or a datasets.Dataset, and is builtins:int"),
         ([{"question": "?", "answer": 1}, "x"], {}, r"row 1 of dataset \(the first is 0\) must be a dict of columns"),
         ({"question": "?", "answer": 1}, {}, "Give rows as a list"),
+        ((row for row in ROWS), {}, "a list of rows or a datasets.Dataset, and is builtins:generator"),
         (ROWS, {"split": "test"}, "neither the split 'test'"),
         (ROWS, {"subset": "main"}, "nor the subset 'main'"),
         (ROWS, {"streaming": True}, "streaming=False"),

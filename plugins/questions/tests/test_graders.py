@@ -76,6 +76,13 @@ def test_it_is_given_what_it_names() -> None:
     assert seen["row"] == ROWS[0]
 
 
+def test_one_that_changes_the_row_changes_its_own() -> None:
+    env = Tagged(ROWS, grader=lambda row: len(row.clear() or row))
+    for _ in range(2):
+        assert env.reset(seed=0)[0] == ROWS[0]["question"]
+        assert env.step("so: 7")[1] == 0.0
+
+
 def test_one_that_takes_everything_is_given_everything() -> None:
     assert step(lambda **known: len(known), "so: 7")[0] == 5.0
 
