@@ -7,8 +7,8 @@ from textwrap import dedent
 
 from gem_core.responses import Block, blocks
 
-_SHOWN = (">>>", "$ ")
-"""What a line begins with that shows how something is run."""
+_SHOWN = (">>>", "$ ", "Traceback (most recent call last)")
+"""What a line begins with that shows how something is run, and what came of it."""
 _STATEMENT = r"^[ \t]*(?:def\s+\w+\s*\(|class\s+\w+\s*[(:]|import\s+\w|from\s+[\w.]+\s+import\b)"
 _WORK = re.compile(rf"\b(?:print|write|writelines)\s*\(|\bmap\(\s*print\b|{_STATEMENT}", re.MULTILINE)
 """What a program has and an example of its output has not."""
