@@ -194,8 +194,8 @@ class ChatTemplate:
 
         Args:
             message: the text.
-            role: who says it. Where the template refuses or drops a first message of this role, it is the user's: with a
-                bounded history, a tool's result may come first.
+            role: who says it. Where the template refuses or drops a first message of this role, it is the user's: a
+                bounded history may begin with a tool's result.
             images: how many it shows, each one placeholder here.
         """
         self._check_role(role)
