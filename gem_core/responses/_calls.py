@@ -7,7 +7,7 @@
 | `<tool_call>` and `<tool_name>`, `<arguments>` | the MCP tool of gem-llm |
 | `<function=name>` and `<parameter=key>`, mostly in a `<tool_call>` | Qwen3-Coder, Qwen3.5, Nemotron 3, Seed-OSS |
 | `<invoke name="name">` and `<parameter name="key">` | MiniMax-M2, DeepSeek-V3.2, Muse Glimmer |
-| `<|channel|>commentary to=functions.name` and JSON | gpt-oss (Harmony) |
+| `<|channel|>commentary to=functions.name` and JSON; at the start also `to=functions.name` | gpt-oss (Harmony) |
 | `<｜tool▁call▁begin｜>` and the name, JSON | DeepSeek-V3, -R1, -V3.1 |
 | `<|tool_call_begin|>functions.name:0` and JSON | Kimi K2 |
 | `[TOOL_CALLS]` and a list, or the name and JSON | Mistral |
@@ -27,16 +27,21 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from gem_core.responses._json import decoded, encoded, json_end
+from gem_core.responses._json import Text, decoded, encoded, json_end
 
 _NAME = r"[\w.-]+"
 _BLOCK = r"(?:seed:|minimax:|longcat_)?tool_calls?>"
+_TO = (
+    rf"to=(?!(?:user|self)\b)(?:functions\.)?(?P<gpt>{_NAME})"
+    r"[^{<\n]*(?:<\|(?:channel|constrain)\|>[^{<\n]*){0,2}<\|message\|>"
+)
+_FIRST = re.compile(rf"\s*{_TO}")
+"""A call at the start of a response whose prompt ends with `<|start|>assistant`."""
 _OPENING = re.compile(
     rf"[<\[](?:(?P<block>{_BLOCK}|TOOL_CALLS\])"
     r"|(?P<json>\|(?:tool_call|python_tag|START_ACTION|action_start\|><\|plugin)\|>)"
     r'|(?P<prefix>[\w:｜]*)(?P<word>function|invoke)(?:=| name=)"?(?P<function>[^<>"\n]*)"?>'
-    rf"|\|(?:start\|>assistant|channel\|>\w*)(?:<\|channel\|>\w*)?\s+to=functions\.(?P<gpt>{_NAME})"
-    r"[^{<\n]*(?:<\|(?:channel|constrain)\|>[^{<\n]*){0,2}<\|message\|>"
+    rf"|\|(?:start\|>assistant|channel\|>\w*)(?:<\|channel\|>\w*)?\s+{_TO}"
     rf"|｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<deepseek>{_NAME})(?:<｜tool▁sep｜>|\s*```json)"
     rf"|\|tool_call_begin\|>\s*(?:functions\.)?(?P<kimi>{_NAME}?)(?::\d+)?\s*<\|tool_call_argument_begin\|>"
     rf"|(?:start_function_call|\|tool_call)>call:(?P<gemma>{_NAME})(?=\{{)"
@@ -78,7 +83,11 @@ class WrittenCall(NamedTuple):
 
 def written_calls(text: str) -> Iterator[WrittenCall]:
     """The calls of a text, in order."""
-    start = 0
+    start, text = 0, Text(text)
+    if first := _FIRST.match(text):
+        call = _named(text, 0, first.end(), first["gpt"])
+        start = call.end
+        yield call
     while opening := _OPENING.search(text, start):
         call = _read(text, opening)
         start = opening.end() if call is None else max(call.end, opening.end())
@@ -154,10 +163,11 @@ def _block(text: str, start: int, at: int) -> WrittenCall | None:
         return _named(text, start, named.end(), named[1])
     if glm := _GLM.match(text, at):
         return _parameters(text, start, glm.end(), glm[1], _GLM_KEY, "</arg_value>", r"\s*</tool_call>")
-    edge = _BLOCK_EDGE.search(text, at)
-    if text.startswith(("{", "["), at) or (edge and edge[1]):
-        return json_call(text, start, at)
-    return None
+    if not text.startswith(("{", "["), at):
+        edge = _BLOCK_EDGE.search(text, at) if text[start] == "<" else None
+        if not (edge and edge[1]):
+            return None
+    return json_call(text, start, at)
 
 
 def _elements(text: str, start: int, at: int) -> WrittenCall:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
-
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -37,6 +35,8 @@ def json_end(text: str, at: int) -> tuple[int, bool]:
 
 def decoded(text: str) -> Any:
     """The value of a JSON text. Raises `ValueError`, also where it is nested too deeply."""
+    import msgspec  # `import gem_core.env` does without
+
     try:
         return msgspec.json.decode(text.strip().encode(errors="replace"))
     except RecursionError:

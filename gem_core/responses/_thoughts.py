@@ -41,6 +41,7 @@ _GAP = re.compile(r"\s*\n|[^\S\n]+")
 _OBJECT = re.compile(r'\{\s*"')
 _EDGE = re.compile(
     r"<(?P<shut>/|end_)?(?:start_)?(?P<tag>[A-Za-z｜][\w.:｜-]*)[^<>|\n]*>|<\|(?P<begin>\w+)>|<(?P<end>\w+)\|>"
+    r"|<\|(?P<name>\w+)_(?:start|(?P<stop>end))\|>"
     r"|(?:^|(?<=[>\]▷]))[ \t]*(?P<fence>```|~~~)[`~]*[ \t]*(?P<language>\S?)",
     re.MULTILINE,
 )
@@ -72,8 +73,8 @@ def _read(text: str) -> ReadResponse:
     thought = ""
     while True:  # twice, but for texts that mix the marks of families
         read = _of_marks(text)
-        if read.speech == text and _MESSAGE in text and _HEADER.search(text):
-            read = _of_messages(text)
+        if read.speech == text and _MESSAGE in text and (header := _first_header(text)):
+            read = _of_messages(text, header)
         thought += read.thought
         if read.speech == text:
             return ReadResponse(thought, text)
@@ -172,16 +173,30 @@ class _Containers:
 
 
 def _edge(found: re.Match[str]) -> _Edge:
-    what = found["tag"] or found["begin"] or found["end"] or found["fence"]
-    opens = bool(found["language"]) if found["fence"] else not (found["shut"] or found["end"])
+    what = found["tag"] or found["begin"] or found["end"] or found["name"] or found["fence"]
+    opens = bool(found["language"]) if found["fence"] else not (found["shut"] or found["end"] or found["stop"])
     return _Edge(found.start(), found.end(), what, opens)
 
 
-def _of_messages(text: str) -> ReadResponse:
+def _first_header(text: str) -> re.Match[str] | None:
+    """The header of the first message. One inside JSON, an element or a block, or behind a backtick, is text."""
+    past, containers = 0, _Containers(text)
+    for header in _HEADER.finditer(text):
+        start = header.start()
+        if start < past or text[max(0, start - 1) : start] == "`":
+            continue
+        end = containers.end_around(start, past, elements=True)
+        if end is None:
+            return header
+        past = end
+    return None
+
+
+def _of_messages(text: str, first: re.Match[str]) -> ReadResponse:
     thought: list[str] = []
     said: list[str] = []
-    header = _HEADER.search(text)
-    lead = text[: header.start()] if header else ""
+    header: re.Match[str] | None = first
+    lead = text[: first.start()]
     # A message that the template opened has an end, and no header.
     (thought if _MESSAGE_END.search(lead) else said).append(lead)
     while header and header["role"] in (None, "assistant"):

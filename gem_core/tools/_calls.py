@@ -4,7 +4,7 @@
 | --- | --- |
 | `text` | `<tag>argument</tag>` or a fenced block; for functions without a tag, as in the native form |
 | `native` | a call in any dialect of `gem_core.responses.written_calls`; or JSON that names a function, at the start |
-| | of the response or in a fenced block |
+| | of the response or in a fenced block, or a list of such with arguments |
 
 The call that begins first counts, and nothing after it.
 """
@@ -26,7 +26,8 @@ from gem_core.tool import Function
 Form: TypeAlias = Literal["text", "native"]
 
 _JSON_BLOCKS = ("", "json", "tool_call", "tool_code")
-_NAMED = re.compile(r'\{\s*"(?:name|tool_name)"\s*:\s*"([^"\\]*)"\s*,')
+_NAMED = re.compile(r'(?:\[\s*)?\{\s*"(?:name|tool_name)"\s*:\s*"([^"\\]*)"\s*,')
+_OBJECT_LINE = re.compile(r'^[ \t]*(?=\{\s*")', re.MULTILINE)
 _PARAMETER = re.compile(r'(^)?<[\w:｜]*parameter(?:=|\s+name=")([^<>"\n]*)"?[^<>\n]*>($)?', re.MULTILINE)
 _PARAMETER_SHUT = re.compile(r"</[\w:｜]*parameter>")
 _OPEN_ENDED = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
@@ -67,8 +68,8 @@ def find_call(response: str, functions: Sequence[Function], form: Form, *, any_n
         response: what the policy said.
         functions: what may be called.
         form: how calls are written.
-        any_name: JSON without marks is a call where it has a name and arguments, though no function is named so; for
-            environments in which it can be nothing else.
+        any_name: JSON without marks is a call where it has a name and arguments, though no function is named so, and
+            also on lines of its own at the end of the response; for environments in which it can be nothing else.
     """
     found = [*_tagged(response, functions)] if form == "text" else []
     if form == "native" or any(function.tag is None for function in functions):
@@ -101,8 +102,9 @@ def _tagged(response: str, functions: Sequence[Function]) -> Iterator[ParsedCall
 
 def _unfenced(text: str, fence: str | None) -> str:
     """A program without the fence that is all around it."""
-    block = _fenced(blocks(text), fence) if fence and text.startswith(("```", "~~~")) else None
-    return block.text.strip() if block and block.end == len(text) else text
+    found = blocks(text) if fence and text.startswith(("```", "~~~")) else []
+    block = _fenced(found, fence or "") or next((one for one in found if not one.language), None)
+    return block.text.strip() if block and (block.start, block.end) == (0, len(text)) else text
 
 
 def _fenced(found: Iterable[Block], language: str) -> Block | None:
@@ -118,22 +120,29 @@ def _fenced(found: Iterable[Block], language: str) -> Block | None:
 
 def _bare_json(text: str, known: Mapping[str, Function], any_name: bool) -> Iterator[WrittenCall]:
     """JSON without marks. It may be no call, so it is one only where it names a function."""
-    if call := _as_call(text, known, any_name):
-        yield call if text[call.end :].strip() else call._replace(end=len(text))
+    line = _OBJECT_LINE.search(text) if any_name else None
+    for at in (0, line.start()) if line else (0,):
+        if call := _as_call(text, at, known, any_name):
+            is_last = not text[call.end :].strip()
+            if is_last or at == 0:
+                yield call._replace(end=len(text)) if is_last else call
     for block in blocks(text) if "```" in text or "~~~" in text else ():
-        if block.language in _JSON_BLOCKS and (call := _as_call(block.text, known, any_name)):
+        if block.language in _JSON_BLOCKS and (call := _as_call(block.text, 0, known, any_name)):
             yield call._replace(start=block.start, end=block.end)
 
 
-def _as_call(text: str, known: Mapping[str, Function], any_name: bool) -> WrittenCall | None:
-    begin = len(text) - len(text.lstrip())
-    if not text.startswith("{", begin):
+def _as_call(text: str, at: int, known: Mapping[str, Function], any_name: bool) -> WrittenCall | None:
+    begin = len(text) - len(text[at:].lstrip())
+    if not text.startswith(("{", "["), begin):
         return None
     call = json_call(text, begin, begin)
     if call.problem is not None:
         named = _NAMED.match(text, begin)
         return call._replace(name=named[1]) if named and named[1] in known else None
-    return call if call.name in known or (any_name and call.arguments is not None) else None
+    has_arguments = call.arguments is not None
+    if call.name in known:
+        return call if has_arguments or text[begin] == "{" else None
+    return call if has_arguments and any_name else None
 
 
 def _read(text: str, types: set[str]) -> Any:

@@ -139,18 +139,22 @@ class _Renderer:
     def __init__(self, tokenizer: TextTemplate) -> None:
         self._tokenizer = tokenizer
         self._controls = ControlTokens.of(tokenizer)
-        self._has_tool_role = self._shows_tool_role()
+        self._has_tool_role = self._shows("user", "assistant", "tool")
+        self._begins_with_tool = self._has_tool_role and self._shows("tool")
 
-    def _shows_tool_role(self) -> bool:
-        talk = [{"role": role, "content": f"the{role}s"} for role in ("user", "assistant", "tool")]
+    def _shows(self, *roles: str) -> bool:
+        """Whether the template shows the last of some messages."""
+        talk = [{"role": role, "content": f"the{role}s"} for role in roles]
         try:
-            return "thetools" in self._tokenizer.apply_chat_template(talk, tokenize=False)
+            return f"the{roles[-1]}s" in self._tokenizer.apply_chat_template(talk, tokenize=False)
         except Exception:  # templates raise what they like at a role that they do not know
             return False
 
     def __call__(self, messages: list[dict[str, str]], tools: list[dict[str, Any]] | None) -> str:
         if not self._has_tool_role:  # a tool's result is the user's, as in `gem_train.rollout`
             messages = [{**one, "role": "user"} if one["role"] == "tool" else one for one in messages]
+        elif not self._begins_with_tool and messages[0]["role"] == "tool":
+            messages = [{**messages[0], "role": "user"}, *messages[1:]]
         messages, tools = changed_texts((messages, tools), lambda text: self._controls.broken(text, _BREAK))
         return self._tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, add_generation_prompt=True)
 

@@ -20,6 +20,8 @@ from gem_core.tools import FunctionTool, ToolEnv
 from gem_core.wrappers import TurnLimit
 
 CALL = '<tool_call>{"name": "note", "arguments": {"text": "a </think> b"}}</tool_call>'
+BY_PYTHON = "<|tool_call_start|>[note(text='a </think> b')]<|tool_call_end|>"
+HARMONY = "<|channel|>analysis<|message|>a<|end|>"
 BY_PARAMETER = "<function=note>\n<parameter=text>\na </think> b\n</parameter>\n</function>"
 
 
@@ -45,6 +47,12 @@ def test_the_marks_of_each_family(opening: str, closing: str) -> None:
         (f"<think>hm</think>{CALL}", CALL),
         (f"hm</think>{CALL}", CALL),
         (BY_PARAMETER, BY_PARAMETER),
+        (BY_PYTHON, BY_PYTHON),
+        (f"<think>{BY_PYTHON}</think>{BY_PYTHON}", BY_PYTHON),
+        (f'<tool_call>{{"text": "{HARMONY}"}}</tool_call>', f'<tool_call>{{"text": "{HARMONY}"}}</tool_call>'),
+        (f"<python>print('{HARMONY}')</python>", f"<python>print('{HARMONY}')</python>"),
+        (f"```text\n{HARMONY}\n```", f"```text\n{HARMONY}\n```"),
+        (f"It writes `{HARMONY}` first.", f"It writes `{HARMONY}` first."),
         ("<python>print('</think>')</python>", "<python>print('</think>')</python>"),
         ("<bash>cat <<E\n<think>a</think>\nE\n</bash>", "<bash>cat <<E\n<think>a</think>\nE\n</bash>"),
         ("```python\nprint('</think>')\n```", "```python\nprint('</think>')\n```"),
@@ -79,6 +87,8 @@ def test_thought_and_speech(response: str, speech: str) -> None:
 def test_a_call_in_a_message_stays_as_it_is_written() -> None:
     call = '<|start|>assistant<|channel|>commentary to=functions.note<|message|>{"text": "<|end|>"}<|call|>'
     assert speech_of(f"<|channel|>analysis<|message|>hm<|end|>{call}") == call
+    call = 'to=functions.note<|channel|>commentary json<|message|>{"text": "<|end|>"}<|call|>'
+    assert speech_of(f" {call}") == call
 
 
 PIECES = [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem_core.responses import speech_of
+from gem_core.responses import speech_of, written_calls
 from gem_core.tools import Function
 from gem_core.tools import _calls as calls
 from gem_core.tools._calls import Form, ParsedCall, find_call, written
@@ -83,6 +83,7 @@ def block(inside: str) -> str:
         # A tag that is named opens nothing.
         ("I use <python>. So: <python>1</python>", "1"),
         ("<python>\n```python\n1\n```\n</python>", "1"),
+        ("<python>\n```\n1\n```\n</python>", "1"),
     ],
 )
 def test_code_between_tags_and_in_blocks(response: str, code: str) -> None:
@@ -383,6 +384,7 @@ DIALECTS = {
     "unmarked end": 'So. <tool_call>{"name": "note", "arguments": %s}',
     "gpt-oss": "<|channel|>commentary to=functions.note <|constrain|>json<|message|>%s<|call|>",
     "gpt-oss, written": "<|start|>assistant to=functions.note<|channel|>commentary json<|message|>%s<|call|>",
+    "gpt-oss, first": " to=functions.note<|channel|>commentary json<|message|>%s<|call|>",
     "deepseek v3": "<｜tool▁call▁begin｜>function<｜tool▁sep｜>note\n```json\n%s\n```<｜tool▁call▁end｜>",
     "deepseek v3.1": "<｜tool▁call▁begin｜>note<｜tool▁sep｜>%s<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
     "kimi": "<|tool_call_begin|>functions.note:0<|tool_call_argument_begin|>%s<|tool_call_end|>",
@@ -395,6 +397,7 @@ DIALECTS = {
     "command a": '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "note", "parameters": %s}]<|END_ACTION|>',
     "granite, phi": '<|tool_call|>[{"name": "note", "arguments": %s}]<|/tool_call|>',
     "a function with json": "<function=note>%s</function>",
+    "a list": '[{"name": "note", "arguments": %s}]',
     "a block of its own": 'I write it:\n```json\n{"name": "note", "arguments": %s}\n```\nDone.',
 }
 IN_TEXT = {
@@ -451,6 +454,8 @@ def test_half_a_call_is_a_mistake_that_the_model_sees(dialect: str) -> None:
         '```json\n{"name": "Ann", "arguments": 3}\n```',
         '```python\n{"name": "note", "arguments": {"path": "a"}}\n```',
         "to=functions.note",
+        "<|channel|>commentary to=user<|message|>Hello.",
+        '[{"name": "Ann", "arguments": 3}]',
     ],
 )
 def test_what_names_a_mark_is_no_call(response: str) -> None:
@@ -462,6 +467,34 @@ def test_where_json_can_be_nothing_else_any_name_is_a_call() -> None:
     call = find_call(response, [NOTE], "native", any_name=True)
     assert call is not None
     assert "no tool 'chess'" in (call.problem or "")
+
+
+@pytest.mark.parametrize("any_name", [True, False])
+def test_where_json_can_be_nothing_else_it_may_follow_words(any_name: bool) -> None:
+    response = 'I write it.\n{"name": "note", "arguments": {"path": "a"}}\n'
+    call = find_call(response, [NOTE], "native", any_name=any_name)
+    assert (call.arguments if call else None) == ({"path": "a"} if any_name else None)
+    assert find_call(f"{response} It is JSON.", [NOTE], "native", any_name=any_name) is None
+
+
+@pytest.mark.parametrize("to", ["browser.search code", "python code"])
+def test_a_builtin_tool_of_gpt_oss_is_a_mistake_that_the_model_sees(to: str) -> None:
+    response = f"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>analysis to={to}<|message|>f(1)"
+    call = find_call(speech_of(response), [NOTE], "native")
+    assert call is not None
+    assert call.problem is not None
+
+
+@pytest.mark.parametrize("piece", ["[TOOL_CALLS]a ", "[TOOL_CALLS]</b>", "<tool_call></tool_call>"])
+def test_the_time_of_all_calls_grows_with_the_length_and_no_faster(piece: str) -> None:
+    def seconds(characters: int) -> float:
+        response = piece * (characters // len(piece))
+        began = time.process_time()
+        for _ in written_calls(response):
+            pass
+        return time.process_time() - began
+
+    assert seconds(200_000) < 6 * seconds(50_000) + 0.2
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,22 @@ def test_without_a_role_for_tools_a_result_is_a_message_of_the_user(name: str, f
             assert same.prompt() == conversation.prompt()
 
 
+@pytest.mark.parametrize("refusal", ["{{ raise_exception('no user') }}", ""])
+def test_a_result_that_a_bounded_history_begins_with_may_be_the_users(refusal: str) -> None:
+    """Qwen3.5's template refuses a conversation without a message of the user."""
+    tokenizer = FAMILIES["chatml"]()
+    plain = tokenizer.chat_template
+    tokenizer.chat_template = f"{{% if messages[0].role == 'tool' %}}{refusal}{{% else %}}{plain}{{% endif %}}"
+    for history in (1, 2):
+        conversation = Conversation(ChatTemplate(tokenizer), history)
+        for turn in range(3):
+            conversation.observe(f"go {turn}", {"use_tool": turn > 0})
+            prompt = conversation.prompt().tolist()
+            conversation.respond(encode(tokenizer, "left"))
+        assert ("go 1" in tokenizer.decode(prompt)) == (history == 2)
+        assert tokenizer.decode(prompt).startswith(f"<|im_start|>user\ngo {3 - history}<|im_end|>")
+
+
 def test_a_role_without_a_frame_of_its_own_is_no_role() -> None:
     """A result that the template writes, but gives to nobody, would look like the assistant's own words."""
     tokenizer = FAMILIES["deepseek"]()
@@ -302,6 +318,14 @@ def test_a_history_in_text_has_results_of_tools_too() -> None:
     observation, *_, info = env.step('<tool_call>{"name": "look", "arguments": {}}</tool_call>')
     assert info["use_tool"]
     assert "[INST] it is left [/INST]" in observation
+    tokenizer = FAMILIES["chatml"]()
+    tokenizer.chat_template = "{{ raise_exception('no user') if messages[0].role == 'tool' }}" + str(
+        tokenizer.chat_template
+    )
+    env = ObservationHistory(looking(), HistoryMode.CONCAT_CHAT, last=1, tokenizer=tokenizer)
+    env.reset(seed=0)
+    observation, *_ = env.step('<tool_call>{"name": "look", "arguments": {}}</tool_call>')
+    assert observation.startswith("<|im_start|>user\nit is left")
 
 
 # -- checks at the start -----------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ def fenced(inside: str, language: str = "") -> str:
         "Run it:\n" + fenced("echo 3 | python a.py", "bash"),
         "Run it:\n" + fenced("$ python print.py\n4"),
         "Try it:\n" + fenced(">>> print(3 + 1)\n4", "python"),
+        "It fails:\n" + fenced("Traceback (most recent call last):\n  print(1 / 0)\nZeroDivisionError"),
         "It says\n" + fenced("# nothing", "python"),
         "It says\n" + fenced("4", "python"),
         "It says\n" + fenced("Yes: [4, 5.5]\nTrue 'x'", "python"),

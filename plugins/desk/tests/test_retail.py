@@ -231,6 +231,8 @@ CALL = '{"name": "get_order", "arguments": {"order_id": "W1001"}}'
     [
         CALL,
         f"I look it up.\n```json\n{CALL}\n```",
+        f"I look it up.\n{CALL}",
+        f"[{CALL}]",
         f"```json\n{CALL}",
         f"<tool_call>{CALL}",
         "<function=get_order>\n<parameter=order_id>\nW1001\n</parameter>\n</function>",

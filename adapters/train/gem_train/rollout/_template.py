@@ -98,6 +98,8 @@ class ChatTemplate:
         self._options = dict(options or {})
         self._with_tools: dict[str, ChatTemplate] = {}
         self._roles: set[str] = set()
+        self._first_roles: dict[str, str] = {}
+        """Of a role: the one with which a first message of it is written."""
         self._known_controls: ControlTokens | None = None
         self._known_ends: TurnEnds | None = None
         self._known_tool_role: str | None = None
@@ -158,6 +160,7 @@ class ChatTemplate:
         template._options = {**self._options, "tools": tools}
         template._roles, template._frames, template._kept, template._known_controls = set(), {}, {}, None
         template._openings, template._known_ends, template._known_tool_role = {}, None, None
+        template._first_roles = {}
         return template
 
     def _probe(self) -> str:
@@ -191,11 +194,20 @@ class ChatTemplate:
 
         Args:
             message: the text.
-            role: who says it.
+            role: who says it. Where the template refuses or drops a first message of this role, it is the user's: a
+                bounded history may begin with a tool's result.
             images: how many it shows, each one placeholder here.
         """
         self._check_role(role)
-        return self._ids("initial", role, message, images)
+        return self._ids("initial", self._first_role(role), message, images)
+
+    def _first_role(self, role: str) -> str:
+        if role not in self._first_roles:
+            self._first_roles[role] = "user"
+            with suppress(TemplateError):
+                if _PROBE in self._initial_prompt(_PROBE, role):
+                    self._first_roles[role] = role
+        return self._first_roles[role]
 
     def bridge_tokens(self, message: str, role: str = "user", images: int = 0) -> list[int]:
         """Token ids between a response and the answer to `message`, the response's end of turn included.
