@@ -72,7 +72,7 @@ class Together(Match):
 
     def deal(self) -> Mapping[str, str]:
         self.rounds = 0
-        return dict.fromkeys(self.agents, "go")
+        return dict.fromkeys(self.agents, "Say 1 or 22.")
 
     def to_act(self) -> Sequence[str]:
         return self.agents
@@ -206,7 +206,7 @@ def test_nobody_sees_anything_until_all_have_acted() -> None:
     env = gem_core.make("test:Together-v0")
     env.reset(seed=1)
     shown, reward, *_, info = env.step("22")
-    assert (shown, reward, info["agent"], info["agent_rewards"]) == ("go", 0.0, "right", {})
+    assert (shown, reward, info["agent"], info["agent_rewards"]) == ("Say 1 or 22.", 0.0, "right", {})
     shown, reward, *_, info = env.step("x")
     assert (shown, reward, info["agent"]) == ("right: x", 1.0, "left")
     assert info["agent_rewards"] == {"left": 2.0}
