@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gem_core.lazy import lazy_exports
 from gem_core.specs import AdapterSpec
 from gem_train.versions import require
 
@@ -22,11 +22,10 @@ def lazy_names(package: str, spec: AdapterSpec, modules: Mapping[str, str]) -> C
         A function that raises `FrameworkVersionError` if the framework is missing or its version is unsupported.
     """
 
-    load, _ = lazy_exports(package, modules)
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        require(spec)
+        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
 
-    def load_checked(name: str) -> Any:
-        if name in modules:
-            require(spec)
-        return load(name)
-
-    return load_checked
+    return load
