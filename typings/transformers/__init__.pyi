@@ -5,7 +5,7 @@ transformers' own __init__.py imports every one of its models for type checkers:
 
 from transformers.cache_utils import DynamicCache as DynamicCache
 from transformers.configuration_utils import PretrainedConfig as PretrainedConfig
-from transformers.generation import GenerationConfig as GenerationConfig
+from transformers.generation.configuration_utils import GenerationConfig as GenerationConfig
 from transformers.generation import LogitsProcessor as LogitsProcessor
 from transformers.generation import LogitsProcessorList as LogitsProcessorList
 from transformers.modeling_utils import PreTrainedModel as PreTrainedModel
