@@ -5,9 +5,9 @@ transformers' own __init__.py imports every one of its models for type checkers:
 
 from transformers.cache_utils import DynamicCache as DynamicCache
 from transformers.configuration_utils import PretrainedConfig as PretrainedConfig
-from transformers.generation.configuration_utils import GenerationConfig as GenerationConfig
 from transformers.generation import LogitsProcessor as LogitsProcessor
 from transformers.generation import LogitsProcessorList as LogitsProcessorList
+from transformers.generation.configuration_utils import GenerationConfig as GenerationConfig
 from transformers.modeling_utils import PreTrainedModel as PreTrainedModel
 from transformers.models.auto import AutoConfig as AutoConfig
 from transformers.models.auto import AutoModelForCausalLM as AutoModelForCausalLM
