@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from gem_core.cli._listening import bound_socket as bound_socket
     from gem_core.cli._settings import parse_settings as parse_settings
     from gem_core.cli._terminal import Row as Row
     from gem_core.cli._terminal import first_line as first_line
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from gem_core.cli._terminal import warn as warn
 
 _TERMINAL = ("Row", "first_line", "plugins_at_work", "print_json", "print_table", "printable", "say", "warn")
-_HOME = {"bound_socket": "_listening", "parse_settings": "_settings"} | dict.fromkeys(_TERMINAL, "_terminal")
+_HOME = {"parse_settings": "_settings"} | dict.fromkeys(_TERMINAL, "_terminal")
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)
 

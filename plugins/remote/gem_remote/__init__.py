@@ -9,6 +9,7 @@ from gem_core.lazy import lazy_exports
 if TYPE_CHECKING:
     from gem_remote._elsewhere import EnvElsewhere as EnvElsewhere
     from gem_remote._errors import error_of as error_of
+    from gem_remote._listening import bound_socket as bound_socket
     from gem_remote._messages import Failed as Failed
     from gem_remote._messages import Reset as Reset
     from gem_remote._messages import Step as Step
@@ -25,6 +26,7 @@ _HOME = {
     "Reset": "_messages",
     "Socket": "_sockets",
     "Step": "_messages",
+    "bound_socket": "_listening",
     "error_of": "_errors",
     "patiently": "_sockets",
 }
@@ -37,6 +39,7 @@ __all__ = [
     "Reset",
     "Socket",
     "Step",
+    "bound_socket",
     "error_of",
     "patiently",
 ]

@@ -12,12 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from gem_core.cli import bound_socket, parse_settings, plugins_at_work, printable, say
+from gem_core.cli import parse_settings, plugins_at_work, printable, say
 from gem_core.errors import EnvError, MissingExtraError, convert_errors, described
 from gem_core.installation import install_line, missing_from
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
 from gem_core.specs import EnvSpec
+from gem_remote._listening import bound_socket
 from gem_remote._messages import TOKEN
 
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gem_core.cli import bound_socket, say
+from gem_core.cli import say
 from gem_core.errors import MissingExtraError, ToolError
 from gem_core.installation import install_line
+from gem_remote import bound_socket
 
 if TYPE_CHECKING:
     from gem_search._retriever import Retriever
