@@ -227,7 +227,7 @@ def test_a_data_set_of_some_size_begins_anew(name: str) -> None:
         env.reset(row=3)
 
 
-@pytest.mark.parametrize("number", [-1, 2**31])
+@pytest.mark.parametrize("number", [-1, 2**64])
 def test_a_number_that_cannot_be_is_an_error(number: int) -> None:
     with pytest.raises(EnvError, match="no entry"):
         opened("chain_sum").reset(row=number)
