@@ -33,8 +33,9 @@ _NAME = r"[\w.-]+"
 _BLOCK = r"(?:seed:|minimax:|longcat_)?tool_calls?>"
 _TO = (
     rf"to=(?!(?:user|self)\b)(?:functions\.)?(?P<gpt>{_NAME})"
-    r"[^{<\n]*(?:<\|(?:channel|constrain)\|>[^{<\n]*){0,2}<\|message\|>"
+    r"[^{<\n]*(?:<\|(?:channel|constrain)\|>[^{<\n]*){0,2}<\|message\|>(?!\s*<[\w:]*(?:function_calls|invoke)\b)"
 )
+"""Muse has elements there, which are found by themselves."""
 _FIRST = re.compile(rf"\s*{_TO}")
 """A call at the start of a response whose prompt ends with `<|start|>assistant`."""
 _OPENING = re.compile(

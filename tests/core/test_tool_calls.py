@@ -543,3 +543,13 @@ def test_an_empty_parameter_of_another_type_is_left_out() -> None:
         block("<function=note>\n<parameter=path>\na\n</parameter>\n<parameter=line>\n</parameter>\n</function>"), NOTE
     )
     assert (call.arguments, call.problem) == ({"path": "a"}, None)
+
+
+@pytest.mark.parametrize("start", ["<|start|>assistant", ""])
+def test_a_message_to_a_function_may_have_elements(start: str) -> None:
+    parameter = '<x:parameter name="path">a</x:parameter>'
+    element = f'<x:function_calls>\n<x:invoke name="edit">\n{parameter}\n</x:invoke>\n</x:function_calls>'
+    functions = [Function("edit", "", {"type": "object", "properties": {"path": {"type": "string"}}})]
+    call = find_call(f"{start} to=edit<|message|>{element}<|eot|>", functions, "native")
+    assert call is not None
+    assert (call.function, call.arguments, call.problem) == ("edit", {"path": "a"}, None)
