@@ -1,7 +1,7 @@
-"""Reading what a model wrote: where its thought ends, where a block or a box is.
+"""Reading what a model wrote: where its thought ends, and where a block, a box, an element or a call is.
 
-Everything that looks for something in a response uses these functions: environments, tools, graders, evaluation. Calls
-of tools are read by `gem_core.tools`.
+Everything that looks for something in a response uses these functions: environments, tools, graders, evaluation.
+`gem_core.tools` checks calls against the schemas of their functions.
 """
 
 from gem_core.responses._blocks import Block, blocks

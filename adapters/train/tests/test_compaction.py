@@ -18,6 +18,7 @@ from gem_core.episode import Episode, Logprobs, TokenIds, Turn, as_logprobs, as_
 from gem_core.errors import PolicyError, SettingsError
 from gem_core.vector import Transition
 from gem_support.example_counts import examples
+from gem_support.trained_rows import rows_as_sampled
 from gem_train.rollout import (
     BatchCollector,
     ChatTemplate,
@@ -98,14 +99,7 @@ def assert_trained_as_sampled(episode: Episode, said: Sequence[tuple[TokenIds, T
     """Each call of the policy is one turn of one row, with the prompt that it saw."""
     kinds: tuple[RowKind, RowKind] = ("episode", "turn")
     for kind in kinds:
-        rows = rows_of(episode, kind)
-        spans = [(row, turn) for row in rows for turn in row.turns]
-        assert len(spans) == len(said)
-        for (row, turn), (prompt, ids, logprobs) in zip(spans, said, strict=True):
-            assert row.logprobs is not None
-            assert row.ids[: turn.start] == prompt
-            assert row.ids[turn.start : turn.end] == ids
-            assert row.logprobs[turn.start : turn.end] == logprobs
+        rows = rows_as_sampled(episode, kind, said)
         assert sum(sum(row.mask) for row in rows) == sum(len(ids) for _, ids, _ in said)
 
 

@@ -17,6 +17,7 @@ from gem_core.episode import Episode, Logprobs, TokenIds, as_logprobs, as_token_
 from gem_core.errors import SettingsError
 from gem_core.vector import Transition
 from gem_support import chat_families
+from gem_support.trained_rows import rows_as_sampled
 from gem_train.rollout import (
     BatchCollector,
     ChatTemplate,
@@ -303,14 +304,7 @@ def assert_trained_as_sampled(episode: Episode, said: Sequence[Said]) -> None:
     turn's advantage is on exactly the turn's tokens."""
     kinds: tuple[RowKind, RowKind] = ("episode", "turn")
     for kind in kinds:
-        rows = rows_of(episode, kind)
-        spans = [(row, turn) for row in rows for turn in row.turns]
-        assert len(spans) == len(said)
-        for (row, turn), (prompt, ids, logprobs) in zip(spans, said, strict=True):
-            assert row.logprobs is not None
-            assert row.ids[: turn.start] == prompt
-            assert row.ids[turn.start : turn.end] == ids
-            assert row.logprobs[turn.start : turn.end] == logprobs
+        rows = rows_as_sampled(episode, kind, said)
         turns = TurnTable.of([row.turns for row in rows], [0] * len(rows), [0] * len(rows))
         advantages, _ = compute_advantages("reinforce", turns.batch(), gamma=0.5)
         [table] = turns.spread(advantages, [(len(rows), max(len(row.ids) for row in rows))])

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-import trl
+from families import IN_PARTS, TEMPLATES, family_rows
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
 from gem_core.responses import read_response, speech_of
 from gem_core.tools import Function, find_call
-
-TEMPLATES = Path(trl.__file__).parent / "chat_templates"
-PAGE = Path(__file__).parents[3] / "docs" / "templates.md"
-IN_PARTS = {"smolvlm", "idefics3", "llava_next"}
-"""Templates that take a content as a list of parts only, and have no calls."""
 
 WITHOUT_CALLS = {"lfm2", "deepseek_r1_distill"}
 """Templates that write no calls, of families whose others do."""
@@ -29,20 +22,7 @@ ARGUMENTS = {"path": "a.txt", "text": 'one </tool_call> "two"', "line": 3}
 THOUGHT = "It may be left."
 
 
-def _rows() -> dict[str, dict[str, list[str]]]:
-    """By the name of a template: the rows of its family."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for block in re.findall(r"(?m)^    \S.*\n(?: {8,}\S.*\n)+", PAGE.read_text("utf-8")):
-        values: dict[str, list[str]] = {}
-        key = ""
-        for line in block.splitlines()[1:]:
-            key = line[8:30].strip() or key
-            values.setdefault(key, []).extend(line[30:].split())
-        found |= dict.fromkeys(values["templates of TRL"], values)
-    return found
-
-
-ROWS = {name: rows for name, rows in _rows().items() if name not in IN_PARTS}
+ROWS = {name: rows for name, rows in family_rows().items() if name not in IN_PARTS}
 
 
 def answer(name: str, **message: Any) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import trl
+from families import IN_PARTS, TEMPLATES, family_rows
 from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerFast
 
@@ -17,15 +17,11 @@ from gem_core.responses import MARKS
 from gem_support.byte_level import byte_level_bpe
 from gem_train.rollout import ChatTemplate, Conversation, end_token_ids
 
-TEMPLATES = Path(trl.__file__).parent / "chat_templates"
-PAGE = Path(__file__).parents[3] / "docs" / "templates.md"
 TOKEN = re.compile(
     r"<[|｜][\w▁ ]+[|｜]?>|<[\w ]+\|>|</?s>|<(?:image|sop|start_of_\w+|end_of_\w+)>|\[gMASK\]|\[/?INST\]"
 )
 """Special tokens in the text of a template; those around thoughts and calls are in `MARKS`."""
 BEGIN, END = "<begin of text>", "<end of text>"
-IN_PARTS = {"smolvlm", "idefics3", "llava_next"}
-"""Templates that take a content as a list of parts only."""
 TOOL = {
     "type": "function",
     "function": {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}},
@@ -35,28 +31,18 @@ TOOL = {
 class Family(NamedTuple):
     """What the page says of some templates."""
 
-    ends: list[str]
-    headers: list[str]
+    ends: Sequence[str]
+    headers: Sequence[str]
     tool_role: str
     native: bool
 
 
-def _table() -> dict[str, Family]:
-    """By the name of a template."""
-    found: dict[str, Family] = {}
-    for block in re.findall(r"(?m)^    \S.*\n(?: {8,}\S.*\n)+", PAGE.read_text("utf-8")):
-        values: dict[str, list[str]] = {}
-        key = ""
-        for line in block.splitlines()[1:]:
-            key = line[8:30].strip() or key
-            values.setdefault(key, []).extend(line[30:].split())
-        ends, headers = (values.get(key, []) for key in ("a turn ends with", "headers end it, too"))
-        family = Family(ends, headers, values["a tool's result"][0], values["native tools"] == ["yes"])
-        found |= dict.fromkeys(values["templates of TRL"], family)
-    return found
+def _family(rows: Mapping[str, Sequence[str]]) -> Family:
+    ends, headers = (rows.get(key, []) for key in ("a turn ends with", "headers end it, too"))
+    return Family(ends, headers, rows["a tool's result"][0], [*rows["native tools"]] == ["yes"])
 
 
-TABLE = _table()
+TABLE = {name: _family(rows) for name, rows in family_rows().items()}
 NAMES = sorted(path.stem for path in TEMPLATES.glob("*.jinja"))
 
 
