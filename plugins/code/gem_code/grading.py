@@ -12,8 +12,8 @@ from gem_code._running import run_tests
 from gem_code._tests import Called, Test, UnreadableTests, function_named_in, read_tests
 from gem_core.env import Info
 from gem_core.errors import EnvError
-from gem_core.responses import blocks, speech_of
-from gem_questions import RIGHT, Verdict, checks, published_block
+from gem_core.responses import blocks
+from gem_questions import RIGHT, Verdict, checks, published_block, speech_in
 from gem_sandbox import Limits, LocalSandbox, Sandbox
 
 
@@ -65,13 +65,11 @@ def verify(
         >>> bool(verify("def add(a, b): return a + b", ["assert add(3, 4) == 7"]))
         True
     """
-    if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"the answer must be a text, and is {answer!r:.80}")
+    speech = speech_in(answer)
     try:
         tests = read_tests(reference, function_named_in(row or {}))
     except UnreadableTests as error:
         raise ValueError(f"these are no tests that can be run: {error}. They are {reference!r:.200}") from error
-    speech = speech_of(answer)
     program = program_in(speech, function_of(tests), published) if blocks(speech) else speech
     if program is None:
         return Verdict(0.0, found=False)

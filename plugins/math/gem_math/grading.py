@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
-from typing import Any
 
-from gem_core.responses import last_box, speech_of
+from gem_core.responses import last_box
 from gem_math.references import answer_of, is_read, need
-from gem_questions import RIGHT, WRONG, Verdict
+from gem_questions import RIGHT, WRONG, Verdict, read_references, speech_in
 
 _BOX = "\\boxed"
 
@@ -56,14 +54,9 @@ def verify(
         >>> verify("7", "It depends on how many of them came on Monday.").unread
         'reference'
     """
-    if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"the answer must be a text, and is {answer!r:.80}")
-    one_of: Any = [reference] if isinstance(reference, (str, numbers.Number)) else reference
-    references = [answer_of(str(each), published=published) for each in (() if one_of is None else one_of)]
-    if not any(each.strip() for each in references):
-        raise ValueError(f"there is no reference: {reference!r:.80}")
+    speech = speech_in(answer)
+    references = read_references(reference, lambda each: answer_of(str(each), published=published))
     need("math_verify" if published else "mpmath")
-    speech = speech_of(answer)
     given = last_box(speech) if _BOX in speech else speech
     if given is None:
         return Verdict(0.0, found=False)

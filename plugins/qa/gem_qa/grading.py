@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from gem_core.responses import last_box, speech_of
+from gem_core.responses import last_box
 from gem_qa.verdicts import is_right, is_right_in_squad
-from gem_questions import RIGHT, WRONG, Verdict, last_tag
+from gem_questions import RIGHT, WRONG, Verdict, last_tag, read_references, speech_in
 
 _TAG, _BOX = "<answer>", "\\boxed"
 
@@ -42,13 +41,8 @@ def verify(
         >>> bool(verify("15", "1.5", published=True))
         True
     """
-    if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"the answer must be a text, and is {answer!r:.80}")
-    one_of: Any = [reference] if isinstance(reference, (str, numbers.Number)) else reference
-    references = [accepted_text(each) for each in (() if one_of is None else one_of)]
-    if not any(each.strip() for each in references):
-        raise ValueError(f"there is no reference: {reference!r:.80}")
-    speech = speech_of(answer)
+    speech = speech_in(answer)
+    references = read_references(reference, accepted_text)
     given = last_tag(speech) if _TAG in speech else last_box(speech) if _BOX in speech else speech
     return Verdict(0.0, found=False) if given is None else by_words(given, references, published)
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from gem_questions._given import Row as Row
     from gem_questions._questions import order as order
     from gem_questions._rows import as_table as as_table
+    from gem_questions.arguments import read_references as read_references
+    from gem_questions.arguments import speech_in as speech_in
     from gem_questions.env import QuestionEnv as QuestionEnv
     from gem_questions.env import as_list as as_list
     from gem_questions.extraction import last_tag as last_tag
@@ -43,6 +45,8 @@ _HOME = {
     "order": "_questions",
     "published_block": "extraction",
     "published_box": "extraction",
+    "read_references": "arguments",
+    "speech_in": "arguments",
 }
 
 __all__ = [
@@ -62,6 +66,8 @@ __all__ = [
     "order",
     "published_block",
     "published_box",
+    "read_references",
+    "speech_in",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)
