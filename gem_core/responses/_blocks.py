@@ -31,7 +31,7 @@ class Block(NamedTuple):
     """A fenced block."""
 
     language: str
-    """The first word behind the opening fence, in lower case; empty where there is none."""
+    """The first word behind the opening fence, in lower case; empty if it has none."""
     text: str
     """What stands in it, with `\\n` for each line end. Behind an indented fence, lines are without the indentation of
     the first one."""

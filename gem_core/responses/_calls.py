@@ -77,7 +77,7 @@ class WrittenCall(NamedTuple):
     end: int
     """Where it ends, closing marks included."""
     problem: str | None = None
-    """Why it is no whole call."""
+    """Why the call is incomplete."""
     as_text: bool = False
     """The arguments are texts, whose types only a schema knows."""
 

@@ -57,7 +57,7 @@ class ReadResponse(NamedTuple):
     """A response in two parts."""
 
     thought: str
-    """What was only thought, marks included; empty where there is none."""
+    """What was only thought, marks included; empty if there is no thought."""
     speech: str
     """What was said: all that environments, tools and judges get. After a thought, blank lines at its start are left
     out, and blanks on the line of the mark."""
@@ -87,7 +87,7 @@ def speech_of(text: str) -> str:
 
 
 def _may_have_marks(text: str) -> bool:
-    # Most responses have none, and are looked at no further: this is part of every turn's cost.
+    # Most responses have none, and this check is all that they cost: it runs in every turn.
     if "<" not in text:
         return ("]" in text and "THINK]" in text) or "◁" in text
     some = "hink" in text or "THINK" in text or "hought" in text
@@ -129,7 +129,7 @@ class _Containers:
     def end_around(self, place: int, start: int, *, elements: bool) -> int | None:
         """Where the JSON object ends that holds this place and begins after `start`, or if asked the element or block.
 
-        `None` where there is none. An element or block that opens a second time before it closes was only mentioned.
+        `None` if there is none. An element or block that opens a second time before it closes was only mentioned.
         """
         return self._object_end(place, start) or (self._element_end(place, start) if elements else None)
 

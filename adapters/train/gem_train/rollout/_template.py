@@ -55,7 +55,7 @@ class Tokenizer(Protocol):
 
 
 Content: TypeAlias = "str | list[dict[str, str]]"
-"""What a message says, as chat templates take it: a text, or parts where there are images."""
+"""What a message says, as chat templates take it: a text, or parts if it has images."""
 
 
 class ChatTemplate:

@@ -178,7 +178,7 @@ class SpokenResponses:
         """The fewest tokens that reach this character, and the number of characters that they have."""
         decode = self._template.decode
         count = bisect_left(range(len(ids)), at, key=lambda size: len(decode(ids[:size])))
-        # Within a character of several tokens, the text of a part is no part of the text.
+        # A character may take several tokens, and the text of some of them is not part of the whole text.
         while not (text.startswith(part := decode(ids[:count])) and len(part) >= at) and count < len(ids):
             count += 1
         return count, len(part)
