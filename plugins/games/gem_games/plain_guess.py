@@ -8,14 +8,11 @@ from typing import Literal
 from gem_core.errors import EnvError
 from gem_games._game import GOES_ON, SOLVED, Game, Move
 
-_LOWEST = range(1, 91)
-_SIZE = 8
-_HELD_OUT = 5
-"""Ranges whose lowest number this divides are those of the split `test`."""
+_DECADES = {"train": (10, 20, 40, 50, 70, 80), "test": (30, 60, 90)}
 
 
 class PlainGuess(Game):
-    """A number from 8 in a row, for example 21 to 28, to be found in `max_turns` guesses.
+    """A number from 7 in a row, for example 21 to 27, to be found in `max_turns` guesses.
 
     Action: the last number in the text.
 
@@ -26,11 +23,11 @@ class PlainGuess(Game):
     | out of range, or no number | -0.1 | terminated (and truncated, if it was the last turn) |
     | wrong on the last turn | 0 | terminated and truncated |
 
-    With three guesses, the middle of what is left wins 7 of 8 games, and any three numbers in range win 3 of 8.
+    With three guesses, the middle of what is left always wins, and any three numbers in range win 3 of 7 games.
 
     Args:
         max_turns: how many guesses there are.
-        split: the ranges; `train` starts at any number up to 90 that 5 does not divide, `test` at those that it divides.
+        split: the ranges; `train` has 11 to 17, 21, 41, 51, 71 and 81 to 87, and `test` 31, 61 and 91 to 97.
 
     Raises:
         EnvError: fewer than one guess, or another split.
@@ -40,15 +37,15 @@ class PlainGuess(Game):
     FORM = "N, a number in range"
 
     def __init__(self, max_turns: int = 3, split: Literal["train", "test"] = "train") -> None:
-        if max_turns < 1 or split not in ("train", "test"):
+        if max_turns < 1 or split not in _DECADES:
             raise EnvError(f"max_turns={max_turns}, split={split!r}: it needs max_turns >= 1, and 'train' or 'test'")
         self.max_turns = max_turns
-        self._lowest = [low for low in _LOWEST if (low % _HELD_OUT == 0) == (split == "test")]
+        self._decades = _DECADES[split]
 
     def deal(self) -> None:
         """Draw a range and a number."""
-        self.low = self.rng.choice(self._lowest)
-        self.high = self.low + _SIZE - 1
+        decade = self.rng.choice(self._decades)
+        self.low, self.high = decade + 1, decade + 7
         self.target = self.rng.randint(self.low, self.high)
 
     def rules(self) -> str:
