@@ -2,7 +2,7 @@ r"""Teach a real language model a game of three turns on a CPU, in TRL's own GRP
 
     python trl_smollm2.py       # SmolLM2-135M-Instruct; several minutes on two cores
 
-The model guesses a number in plain words. Held-out games, whose numbers it never trains on, are played before and after.
+The model guesses a number in plain words. Before and after, it plays held-out games, whose numbers it never trains on.
 """
 
 from dataclasses import dataclass
