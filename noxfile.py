@@ -297,13 +297,15 @@ def side_by_side(session: nox.Session, names: list[str], after: dict[str, set[st
             # In a group of its own, which can be interrupted as Ctrl-C does.
             process = subprocess.Popen(command, stdout=output, stderr=output, cwd=HERE, start_new_session=True)
             running.append(process)
-            code, minutes = process.wait(), (time.monotonic() - began) / 60
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = code = os.waitstatus_to_exitcode(status)
             running.remove(process)
             output.seek(0)
             text = output.read().decode(errors="replace")
         print(f"\n{f' {name} ':=^120}\n{text}", flush=True)
         notable = re.findall(r"^RERUN .*|^nox > Session .* skipped.*", text, re.MULTILINE)
-        results.extend([f"{name}: exit code {code}, {minutes:.1f} minutes", *notable])
+        minutes, cpu = (time.monotonic() - began) / 60, used.ru_utime + used.ru_stime  # with all that was waited for
+        results.extend([f"{name}: exit code {code}, {minutes:.1f} minutes, {cpu:.0f} CPU seconds", *notable])
         ended[name].set()
         return code == 0
 
@@ -326,9 +328,10 @@ def stop_group(process: subprocess.Popen[bytes]) -> None:
     """Interrupt a session like Ctrl-C, and kill it if this takes longer than a test may need to clean up."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
-    try:
-        process.wait(2 * INTERRUPT_SECONDS)
-    except subprocess.TimeoutExpired:
+        for _ in range(20 * INTERRUPT_SECONDS):
+            if process.returncode is not None:  # its lane, which has its CPU time, has waited for it
+                return
+            time.sleep(0.1)
         os.killpg(process.pid, signal.SIGKILL)
 
 
