@@ -371,7 +371,7 @@ def test_the_time_grows_with_the_length_and_no_faster(form: Form, piece: str, fr
         return time.process_time() - began
 
     # If it were quadratic, four times the length would take sixteen times as long, and that is seconds here.
-    assert seconds(400_000) < 6 * seconds(100_000) + 0.2
+    assert seconds(200_000) < 6 * seconds(50_000) + 0.2
 
 
 # -- dialects ----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from gem_core.errors import GemError
 from gem_core.tool import CallContext, Function, Tool
 from gem_core.tools import ToolEnv
 from gem_support.chat_families import byte_tokenizer
+from gem_support.programs import one_server
 from gem_train.rollout import ChatTemplate, end_token_ids
 
 CASES = Path(__file__).parent / "cases"
@@ -53,6 +55,13 @@ def test_mathematics(case: dict[str, Any], tmp_path: Path) -> None:
     assert (env.step(text)[1] == 1.0) == case["right"], case["reason"]
 
 
+@pytest.fixture(scope="module")
+def programs() -> Iterator[None]:
+    with one_server("numpy"):
+        yield
+
+
+@pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("case", cases("code"))
 def test_programs(case: dict[str, Any], tmp_path: Path) -> None:
     row = {"problem": "Solve it.", "tests": spelled_out(case["tests"])}

@@ -22,7 +22,7 @@ from gem_support.waiting import wait_until
 pytestmark = pytest.mark.long
 
 ENVIRONMENTS, ROUNDS = 64, 16
-HOSTILE_EVERY = 31  # calls, in another environment each time; some take all the CPU time that they get
+HOSTILE_EVERY = 37  # calls, in another environment each time; some take all the CPU time that they get
 SERVER = """
 from mcp.server.mcpserver import MCPServer
 server = MCPServer("adder", log_level="ERROR")

@@ -370,11 +370,6 @@ def test_right_wrong_and_hostile_answers(name: str, tmp_path: Path) -> None:
     env.reset(row=0)
     right = oracle(env)
     assert (right is None) == (name in UNTOLD)
-
-    def is_right() -> bool:
-        return right is None or answered(env, right, row=0)[1] == {"success": True, "score": 1.0}
-
-    assert is_right()
     touched = tmp_path / "touched"
     hostile = f"__import__('os').system('touch {touched}')"
     for content in (hostile, f"[{hostile}]", "9**9**9**9", "(" * 5000 + ")" * 5000, "\0\ud800"):
@@ -387,4 +382,5 @@ def test_right_wrong_and_hostile_answers(name: str, tmp_path: Path) -> None:
     assert env.step(f"{right} boxed{{{right}}}")[1:] == (0.0, True, True, {
         "success": False, "score": 0.0, "invalid_action": True,
     })  # fmt: skip
-    assert is_right(), "what came before has changed nothing"
+    if right is not None:  # what came before has changed nothing
+        assert answered(env, right, row=0)[1] == {"success": True, "score": 1.0}

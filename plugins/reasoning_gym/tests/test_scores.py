@@ -34,19 +34,25 @@ def dataset(name: str) -> Any:
     return Definition.of(name, {}).build(42)
 
 
+@functools.cache
+def told(name: str, number: int) -> dict[str, Any]:
+    """An entry. Many tests look at the same ones, and some take a tenth of a second to make."""
+    return entry(Definition.of(name, {}), 42, number)
+
+
 def score(name: str, answer: str, number: int, *, published: bool = False) -> float:
     """In this process; other tests go the whole way."""
     own = (PUBLISHED if published else RIGHT).get(name)
-    found = entry(Definition.of(name, {}), 42, number)
+    found = told(name, number)
     return float(dataset(name).score_answer(answer, found) if own is None else own(dataset(name), answer, found))
 
 
 def theirs(name: str, answer: str, number: int) -> float:
-    return float(dataset(name).score_answer(answer, entry(Definition.of(name, {}), 42, number)))
+    return float(dataset(name).score_answer(answer, told(name, number)))
 
 
 def oracle(name: str, number: int) -> str:
-    return entry(Definition.of(name, {}), 42, number)["answer"]
+    return told(name, number)["answer"]
 
 
 def paid(env_id: str, answer: str, number: int = 0) -> tuple[float, bool]:
@@ -89,7 +95,7 @@ def test_an_answer_that_solves_nothing_earns_nothing(name: str, attack: str) -> 
     number = 0 if name == "propositional_logic" else 1
     if name == "prime_factorization":
         number = next(n for n in range(50) if "\u00d7" in oracle(name, n))
-    found = entry(Definition.of(name, {}), 42, number)
+    found = told(name, number)
     content = attack
     if attack == "{a text as long as the target}":
         numbers = " ".join(map(str, found["metadata"]["numbers"]))
@@ -108,7 +114,7 @@ def test_the_form_of_an_answer_alone_earns_nothing() -> None:
         zeros = "\n".join(" ".join("0" for _ in row.split()) for row in rows)
         assert paid("rg:pool_matrix", zeros, number) == (0.0, False)
         assert paid("rg:emoji_mystery", "e" * len(oracle("emoji_mystery", number)), number)[0] < 0.05
-        words = entry(Definition.of("word_ladder", {}), 42, number)["metadata"]
+        words = told("word_ladder", number)["metadata"]
         start, end = words["start_word"], words["end_word"]
         ladder = list(dict.fromkeys(end[:letters] + start[letters:] for letters in range(len(end) + 1)))
         known = dataset("word_ladder").word_sets[len(end)]
@@ -253,7 +259,7 @@ def test_probabilities_have_to_be_near_in_proportion() -> None:
 def test_every_entry_of_propositional_logic_has_a_right_answer() -> None:
     name = "propositional_logic"
     for number in range(ENTRIES):
-        letters = entry(Definition.of(name, {}), 42, number)["metadata"]["variables"]
+        letters = told(name, number)["metadata"]["variables"]
         literals = [f"{sign}{letter}" for letter in letters for sign in ("", "¬")]
         pairs = [f"({one} {sign} {other})" for one in literals for other in literals for sign in "∧\u2228↔"]
         right = [each for each in (*literals, *pairs) if score(name, each, number) == 1.0]

@@ -7,7 +7,14 @@ from containers_here import engine as engine
 from sandbox_here import LONG, needs_a_sandbox
 
 import gem_core
-from gem_terminal.env import TerminalEnv
+from gem_support.programs import one_server
+from gem_terminal.env import _AT_ONE_TIME, TerminalEnv
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_server() -> Iterator[None]:
+    with one_server(concurrency=_AT_ONE_TIME):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -32,10 +32,11 @@ from gem_testing import ConformanceError, EnvConformance, IsolatedPluginManager,
 from gem_testing._play import Subject
 
 SPECS = [registration.spec for registration in manager.registrations("gem_envs", "game")]
-# One id of each class: a fault of Python's shows in any of them, and tests/together/test_suite.py checks all ids.
+# One id of each class: a fault of Python's shows in any of them.
 GAMES = [*{spec.entry_point: spec.id for spec in reversed(SPECS)}.values()]
 
 
+@pytest.mark.skipif(sys.version_info[:2] == (3, 11), reason="here test_suite.py checks all ids")
 @pytest.mark.parametrize("env_id", GAMES)
 def test_shipped_games_conform(env_id: str) -> None:
     check_env(env_id)
