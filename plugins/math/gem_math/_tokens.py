@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 MAX_CHARACTERS, MAX_TOKENS = 1000, 400
@@ -181,7 +181,7 @@ _NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
 )
-_NUMBERS = _NUMBER_WORDS.split()
+_NUMBERS: Sequence[str] = _NUMBER_WORDS.split()
 """Numbers that are written as a word, where they are all of an answer."""
 _WORD = re.compile(r"[^\W\d_]+")
 """Also of signs such as \u00b2, which Python takes for digits but not for numbers; they are no letters."""
