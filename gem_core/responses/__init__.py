@@ -6,7 +6,7 @@ Everything that looks for something in a response uses these functions: environm
 
 from gem_core.responses._blocks import Block, blocks
 from gem_core.responses._boxes import boxes, last_box
-from gem_core.responses._calls import WrittenCall, json_call, written_calls
+from gem_core.responses._calls import WrittenCall, json_call, python_call, written_calls
 from gem_core.responses._elements import Element, element
 from gem_core.responses._json import decoded
 from gem_core.responses._marks import MARKS
@@ -25,6 +25,7 @@ __all__ = [
     "element",
     "json_call",
     "last_box",
+    "python_call",
     "read_response",
     "speech_of",
     "written_calls",

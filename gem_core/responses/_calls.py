@@ -140,7 +140,7 @@ def _read(text: str, opening: re.Match[str]) -> WrittenCall | None:
     if opening["word"]:
         return _function(text, start, opening)
     if opening["python"]:
-        return _pythonic(text, start, at)
+        return python_call(text, start, at)
     if opening["gemma"]:
         return _gemma(text, start, at, opening["gemma"])
     if name := opening["gpt"] or opening["deepseek"] or opening["kimi"]:
@@ -254,8 +254,8 @@ def _gemma(text: str, start: int, at: int, name: str) -> WrittenCall:
     return WrittenCall(name, arguments, start, _after(shut, text, at), problem)
 
 
-def _pythonic(text: str, start: int, at: int) -> WrittenCall:
-    """A list of calls as Python writes them, of which the first counts."""
+def python_call(text: str, start: int, at: int) -> WrittenCall:
+    """The first call of a list of calls as Python writes them, `[name(key=value)]`, which begins at `at`."""
     end, depth = len(text), 0
     for token in _BRACKET.finditer(text, at):
         depth += bool(token["open"]) - bool(token["shut"])

@@ -1,9 +1,9 @@
 """Where a model's thought ends and its speech begins.
 
 What stands before the last closing mark of a thought is thought, whether the response or the template opened it. A mark
-inside JSON, an element (`<python>...</python>`) or a fenced block is text, and so is one alone between backticks. A
-response that begins with an opening mark and never closes it is all thought; anywhere else, an opening mark is a word
-of the speech.
+inside JSON, an element (`<python>...</python>`) or a fenced block is text, and so is one alone between backticks or
+quotation marks. A response that begins with an opening mark and never closes it is all thought; anywhere else, an
+opening mark is a word of the speech.
 
 gpt-oss and Muse Glimmer write messages with headers. There the speech is the messages to the user, up to the first one
 that calls a function, which stays as it is written.
@@ -21,6 +21,7 @@ from gem_core.responses._json import Text, json_end
 PAIRS = {
     "<think>": "</think>",  # DeepSeek, GLM, Hunyuan, Kimi K2, LFM2.5, MiniMax, Nemotron, Olmo, Qwen, SmolLM3
     "<thinking>": "</thinking>",  # models that are prompted for it
+    "<reasoning>": "</reasoning>",  # so are others
     "<thought>": "</thought>",  # EXAONE Deep
     "[THINK]": "[/THINK]",  # Magistral, Ministral 3
     "<|START_THINKING|>": "<|END_THINKING|>",  # Command A
@@ -36,7 +37,7 @@ PAIRS = {
 _MESSAGE = "<|message|>"
 _OPENING = re.compile(rf"\s*({'|'.join(map(re.escape, PAIRS))})")
 _CLOSING = re.compile(rf"[<\[◁](?:{'|'.join(re.escape(mark[1:]) for mark in PAIRS.values())})")
-_QUOTED = re.compile(r"(?<=`)[^`\s]+`(?!`)")
+_QUOTED = re.compile(r"(?<=([`\"']))[^`\"'\s]+\1(?!\1)")
 _GAP = re.compile(r"\s*\n|[^\S\n]+")
 _OBJECT = re.compile(r'\{\s*"')
 _EDGE = re.compile(
@@ -90,7 +91,7 @@ def _may_have_marks(text: str) -> bool:
     # Most responses have none, and this check is all that they cost: it runs in every turn.
     if "<" not in text:
         return ("]" in text and "THINK]" in text) or "◁" in text
-    some = "hink" in text or "THINK" in text or "hought" in text
+    some = "hink" in text or "THINK" in text or "hought" in text or "easoning>" in text
     return some or "channel" in text or "<|inner_" in text or _MESSAGE in text
 
 

@@ -4,7 +4,7 @@
 | --- | --- |
 | `text` | `<tag>argument</tag>` or a fenced block; for functions without a tag, as in the native form |
 | `native` | a call in any dialect of `gem_core.responses.written_calls`; or JSON that names a function, at the start |
-| | of the response or in a fenced block, or a list of such with arguments |
+| | of the response or in a fenced block, or a list of such with arguments, or `[name(key=value)]` |
 
 The call that begins first counts, and nothing after it.
 """
@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from gem_core.errors import near_matches
-from gem_core.responses import Block, WrittenCall, blocks, decoded, element, json_call, written_calls
+from gem_core.responses import Block, WrittenCall, blocks, decoded, element, json_call, python_call, written_calls
 from gem_core.tool import Function
 
 Form: TypeAlias = Literal["text", "native"]
@@ -28,7 +28,8 @@ Form: TypeAlias = Literal["text", "native"]
 _JSON_BLOCKS = ("", "json", "tool_call", "tool_code")
 _NAMED = re.compile(r'(?:\[\s*)?\{\s*"(?:name|tool_name)"\s*:\s*"([^"\\]*)"\s*,')
 _OBJECT_LINE = re.compile(r'^[ \t]*(?=\{\s*")', re.MULTILINE)
-_PARAMETER = re.compile(r'(^)?<[\w:｜]*parameter(?:=|\s+name=")([^<>"\n]*)"?[^<>\n]*>($)?', re.MULTILINE)
+_PYTHONIC = re.compile(r"\[\s*([A-Za-z_][\w.]*)\(")
+_PARAMETER = re.compile(r'<[\w:｜]*parameter(?:=|\s+name=")([^<>"\n]*)"?[^<>\n]*>')
 _PARAMETER_SHUT = re.compile(r"</[\w:｜]*parameter>")
 _OPEN_ENDED = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
 _MAX_COMPARED, _MAX_COMPARED_LENGTH = 100, 64
@@ -127,12 +128,15 @@ def _bare_json(text: str, known: Mapping[str, Function], any_name: bool) -> Iter
             if is_last or at == 0:
                 yield call._replace(end=len(text)) if is_last else call
     for block in blocks(text) if "```" in text or "~~~" in text else ():
-        if block.language in _JSON_BLOCKS and (call := _as_call(block.text, 0, known, any_name)):
+        inside = f"[{block.text}]" if block.language == "tool_code" and block.text[:1] not in "[{" else block.text
+        if block.language in _JSON_BLOCKS and (call := _as_call(inside, 0, known, any_name)):
             yield call._replace(start=block.start, end=block.end)
 
 
 def _as_call(text: str, at: int, known: Mapping[str, Function], any_name: bool) -> WrittenCall | None:
     begin = len(text) - len(text[at:].lstrip())
+    if (python := _PYTHONIC.match(text, begin)) and python[1] in known:
+        return python_call(text, begin, begin)
     if not text.startswith(("{", "["), begin):
         return None
     call = json_call(text, begin, begin)
@@ -208,7 +212,7 @@ def _checked(call: WrittenCall, known: Mapping[str, Function]) -> ParsedCall:
 
 def _opens_another(text: str, properties: Mapping[str, Any]) -> bool:
     """Whether a parameter's text holds the beginning of another one, as when its own closing is missing."""
-    found = [one for one in _PARAMETER.finditer(text) if one[2] in properties or None not in (one[1], one[3])]
+    found = [one for one in _PARAMETER.finditer(text) if one[1] in properties]
     return len(found) > len(_PARAMETER_SHUT.findall(text))
 
 

@@ -57,6 +57,9 @@ def test_the_marks_of_each_family(opening: str, closing: str) -> None:
         ("<bash>cat <<E\n<think>a</think>\nE\n</bash>", "<bash>cat <<E\n<think>a</think>\nE\n</bash>"),
         ("```python\nprint('</think>')\n```", "```python\nprint('</think>')\n```"),
         ("Write `</think>` last.", "Write `</think>` last."),
+        ("<think>a</think>\n```python\ns = '</think>'\nprint(s)", "```python\ns = '</think>'\nprint(s)"),
+        ('Plan.</think>\n```python\ns = "</think>"', '```python\ns = "</think>"'),
+        ("It's a ```python\ndraft </think> Yes.", "Yes."),
         # A mention opens nothing, whole or half.
         (f"The form is <tool_call> and so on.</think>{CALL}", CALL),
         (f'<tool_call>{{"name": "note", "argum</think>{CALL}', CALL),

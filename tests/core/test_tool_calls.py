@@ -401,6 +401,8 @@ DIALECTS = {
     "a block of its own": 'I write it:\n```json\n{"name": "note", "arguments": %s}\n```\nDone.',
 }
 IN_TEXT = {
+    "llama, as python": "[note({})]|{}={!r}, ",
+    "gemma 3": "```tool_code\nnote({})\n```|{}={!r}, ",
     "lfm2": "<|tool_call_start|>[note({})]<|tool_call_end|>|{}={!r}, ",
     "glm": "<tool_call>note\n{}</tool_call>|<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>\n",
     "qwen coder": "<tool_call>\n<function=note>\n{}</function>\n</tool_call>|<parameter={}>\n{}\n</parameter>\n",
@@ -503,6 +505,7 @@ def test_the_time_of_all_calls_grows_with_the_length_and_no_faster(piece: str) -
         ("left </parameter> right", "left </parameter> right"),
         ("</function> in a text", "</function> in a text"),
         ("left <parameter=other> right", "left <parameter=other> right"),
+        ("left\n<parameter=other>\nright", "left\n<parameter=other>\nright"),
         ("<function=f>\n<parameter=other>\n1\n</parameter>\n</function>", None),
         ("    indented\n\n", "    indented\n\n"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -10,13 +11,15 @@ from typing import Any, NamedTuple, TypeGuard, cast
 _LINE_END = re.compile(r"\r\n?|\n")
 _BLANKS = re.compile(r"(\s+)")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 class Comparison(NamedTuple):
     """How outputs are compared."""
 
     tolerance: float | None = None
-    """Numbers may be apart by this much, absolutely or relative to the larger one; words are compared one by one."""
+    """Numbers may be apart by this much, absolutely, or relative to the larger one where none that is whole is wanted;
+    words are compared one by one."""
     published: bool = False
     """Without a tolerance: texts are the same up to white space at both ends, as in published results."""
 
@@ -40,18 +43,22 @@ def same_output(printed: str, wanted: str, by: Comparison) -> bool:
     return not by.published and _same_lines(printed.strip(), wanted.strip())
 
 
-def same_value(returned: Any, wanted: Any, tolerance: float | None) -> bool:
-    """Whether a function returned what is wanted: as Python compares, but for numbers within the tolerance."""
+def same_value(returned: Any, wanted: Any, tolerance: float | None, *, is_python: bool) -> bool:
+    """Whether a function returned what is wanted: as Python compares, but for numbers within the tolerance.
+
+    Where it `is_python` that is wanted, `True` is 1. JSON tells them apart.
+    """
+    if not is_python and isinstance(returned, bool) != isinstance(wanted, bool):
+        return False
+    same = functools.partial(same_value, tolerance=tolerance, is_python=is_python)
     if _is_number(returned) and _is_number(wanted):
         return returned == wanted or (tolerance is not None and _close(str(returned), str(wanted), tolerance))
     if type(returned) is type(wanted) and isinstance(wanted, (list, tuple)):
         ours, theirs = cast("list[Any]", returned), cast("list[Any]", wanted)
-        return len(ours) == len(theirs) and all(map(same_value, ours, theirs, [tolerance] * len(ours)))
+        return len(ours) == len(theirs) and all(map(same, ours, theirs))
     if isinstance(returned, dict) and isinstance(wanted, dict):
         found, expected = cast("dict[Any, Any]", returned), cast("dict[Any, Any]", wanted)
-        return found.keys() == expected.keys() and all(
-            same_value(found[key], expected[key], tolerance) for key in found
-        )
+        return found.keys() == expected.keys() and all(same(found[key], expected[key]) for key in found)
     return bool(returned == wanted)
 
 
@@ -89,7 +96,8 @@ def _close(printed: str, wanted: str, tolerance: float) -> bool:
         return False
     try:
         ours, theirs = Decimal(printed), Decimal(wanted)  # a float of 400 digits is infinite, and equal to any other
-        allowed = Decimal(tolerance) * max(Decimal(1), abs(ours), abs(theirs))
+        largest = Decimal(1) if _WHOLE.fullmatch(wanted) else max(Decimal(1), abs(ours), abs(theirs))
+        allowed = Decimal(tolerance) * largest
         return ours == theirs or abs(ours - theirs) <= allowed
     except (ArithmeticError, ValueError):
         return False

@@ -82,7 +82,7 @@ class Called(Test):
         try:
             value = decoded(json.loads(printed))
             value = THROUGH[self.through](value) if self.through else value if self.exact else as_json(value)
-            return any(same_value(value, each, by.tolerance) for each in self.accepted)
+            return any(same_value(value, each, by.tolerance, is_python=self.exact) for each in self.accepted)
         except (ValueError, TypeError, LookupError, RecursionError):
             return False
 
@@ -154,8 +154,9 @@ def _of_columns(tests: dict[str, Any], function: str | None) -> Iterator[Test]:
         yield from (Printed(_text(given), _text(wanted)) for given, wanted in pairs)
         return
     values = [_parsed(wanted) if isinstance(given, str) else wanted for given, wanted in pairs]
-    # Some sets wrap each output in a list. If all are lists of one value, either may be meant.
-    wrapped = all(isinstance(value, list) and len(cast("list[Any]", value)) == 1 for value in values)
+    # Some sets wrap each output in a list. If several are given, all as lists of one value, either may be meant.
+    are_lists = all(isinstance(wanted, list) and len(cast("list[Any]", wanted)) == 1 for _, wanted in pairs)
+    wrapped = are_lists and len(pairs) > 1
     for (given, _), value in zip(pairs, values, strict=True):
         yield _call(name or function, given, [value, value[0]] if wrapped else [value])
 

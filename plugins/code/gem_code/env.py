@@ -53,7 +53,8 @@ class CodeEnv(QuestionEnv):
         memory: bytes for each process of a test, 1 MiB at least.
         output: bytes that a program may print in a test. What is wanted is never too much: twice of it may be printed.
         tolerance: where given, the output is compared word by word, and numbers may be apart by this much, absolutely
-            or relative to the larger one; so are numbers that a function returns.
+            or relative to the larger one; so are numbers that a function returns. A whole number that is
+            wanted may be off by this much, however large it is.
         reward: `all` pays for passing all tests, `fraction` for each part of them; then all are run, and
             `info["score"]` is that part.
         published: give the verdict that published results rest on: texts have to be equal up to white space at both

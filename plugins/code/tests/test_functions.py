@@ -61,6 +61,23 @@ def test_forms(tests: Any, more: dict[str, Any], tmp_path: Path) -> None:
         assert env.step(f"```python\n{program}\n```")[1] == wanted
 
 
+@pytest.mark.parametrize(
+    ("outputs", "returned", "right"),
+    [
+        ([[5], [6]], 5, True),  # all outputs are lists of one: it may be the output in a list
+        ([[5], [6]], [5], True),
+        ([[5], [6]], 6, False),
+        ([[5], [6, 7]], 5, False),
+        (["[5]", "[6]"], 5, False),  # a text says what it means
+        ([[[5]]], [5], False),  # one alone shows no habit
+    ],
+)
+def test_outputs_in_lists(outputs: Any, returned: Any, right: bool) -> None:
+    inputs = ["1" if isinstance(each, str) else [1] for each in outputs]
+    tests = read_tests({"fn_name": "f", "inputs": inputs, "outputs": outputs}, None)
+    assert tests[0].passes(json.dumps(encoded(returned)), Comparison()) is right
+
+
 def test_the_question_says_what_to_define(tmp_path: Path) -> None:
     assert "defines share" in asked(tmp_path, SHARES).reset(seed=0)[1]["suffix"]
     assert "standard input" in asked(tmp_path, {"inputs": ["1"], "outputs": ["1"]}).reset(seed=0)[1]["suffix"]
@@ -143,6 +160,7 @@ def test_a_part_of_the_calls_pays_a_part(tmp_path: Path) -> None:
         ("assert f() is None", None, True),
         ("assert f() is None", 0, False),
         ("assert f()", [0], True),
+        ("assert f() == 1", True, True),
         ("assert f()", [], False),
         ("assert not f()", 0, True),
         ("assert not f()", 1, False),
@@ -167,7 +185,15 @@ def test_assertions_compare_as_python_does(assertion: str, returned: Any, right:
         (1, 1.0, None, True),
         (1, "1", 1e-9, False),
         (0, None, None, False),
-        ([5], 5, None, True),  # all outputs are lists of one: it may be the output in a list
+        ([5], 5, None, False),
+        ([5], [5], None, True),
+        (1, True, None, False),
+        (True, 1, None, False),
+        ([[1, 0]], [[True, False]], None, False),
+        ({"a": True}, {"a": True}, None, True),
+        (10**9, 10**9 + 1, 1e-6, False),
+        (10**9, 10.0**9, 1e-6, True),
+        (1e9, 10**9 + 1, 1e-6, True),
         ([5, 6], 5, None, False),
         (float("inf"), float("inf"), 1e-9, True),
         ([1], {1}, None, False),

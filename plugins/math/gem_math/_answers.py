@@ -47,6 +47,8 @@ class Listing:
     braces: bool = False
     either: bool = field(default=False, compare=False)
     """There is an "or" between them."""
+    word: str = ""
+    """What stands between all of them where they are inequalities: "and", "or", or nothing but a comma."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,17 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Family:
+    """An answer for each number of a kind: `k\\pi, k\\in\\mathbb{Z}`."""
+
+    answer: Answer
+    names: tuple[str, ...]
+    """The letters that stand for these numbers."""
+    kind: str
+    """`integers`, `naturals` or `rationals`."""
+
+
+@dataclass(frozen=True)
 class Ratio:
     """Numbers with colons between them."""
 
@@ -122,4 +135,6 @@ class Ratio:
 
 _OfNames: TypeAlias = "Named | System | Relation"
 _OfSets: TypeAlias = "Union | Difference"
-Answer: TypeAlias = "Scalar | Words | Numeral | Tuple | Listing | Matrix | Rounded | Ratio | _OfNames | _OfSets"
+Answer: TypeAlias = (
+    "Scalar | Words | Numeral | Tuple | Listing | Matrix | Rounded | Ratio | Family | _OfNames | _OfSets"
+)

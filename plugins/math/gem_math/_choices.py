@@ -9,6 +9,11 @@ _LETTER = re.compile(r"(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+)?(?:\(?([A-Ha-h])
 _WITH_TEXT = re.compile(
     r"(?:\(([A-H])\)|([A-H])[.):](?=\s|\\))(?:\s|\\[ ,;:]|\\q?quad)*([^\s+*/^=_<>-].*|(?<!\)\s)-.*)", re.DOTALL
 )
+_ANOTHER = re.compile(
+    r"\([A-H]\)|(?<![A-Za-z])[A-H][).:](?!\w)|^(?:or|and|nor|not|is|isn't|&|/|,|;)(?![a-z])|"
+    r"\b(?:or|and|nor|not)\s+(?:option\s+|choice\s+)?[A-H](?![\w'])",
+    re.IGNORECASE,
+)
 _MARKUP = re.compile(r"\\(?:text(?:rm|bf|it)?|math(?:rm|bf))\s*\{([^{}]*)\}|\\(?:left|right)(?![a-z])")
 _OPTION = re.compile(r"\(([A-H])\)|(?:^|(?<=[\s$]))([A-H])[.):](?=\s)")
 _EDGE = re.compile(r"(?:\s|[$;,.]|\\\\|\\[ ,;:]|\\q?quad)+$|^(?:\s|[$]|\\[ ,;:]|\\q?quad)+")
@@ -32,6 +37,11 @@ def read(answer: str) -> Choice | None:
         is_another = _LETTER.fullmatch(text) or _WITH_TEXT.fullmatch(text)
         return None if is_another else Choice(match[1] or match[2], text)
     return None
+
+
+def names_another(choice: Choice) -> bool:
+    """Does its text go on with another letter, or take it back: `(A) or (B)`?"""
+    return bool(_ANOTHER.search(choice.text))
 
 
 def text_of(letter: str, question: str) -> str:

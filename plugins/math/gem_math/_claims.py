@@ -43,7 +43,7 @@ def is_identity(answer: Answer) -> bool:
 def may_be_named(claim: Named, question: Question) -> bool:
     """May an answer say that this is what it found?"""
     if not claim.is_claim:
-        return not _is_part(claim, question) and not _is_another(claim, question)
+        return not any(is_other(claim, question) for is_other in (_is_part, _is_function, _is_another))
     key = _key(claim)
     if key in question.asked:
         return True
@@ -96,6 +96,13 @@ def _is_part(claim: Named, question: Question) -> bool:
         return False
     key = ordered(claim.left)
     return key not in question.asked and any(key in task for task in question.tasks)
+
+
+def _is_function(claim: Named, question: Question) -> bool:
+    """Is it a function or an argument of the question, which asks for a value of a function?"""
+    if not any(task.startswith("value ") for task in question.tasks) or _key(claim) in question.asked:
+        return False
+    return claim.name in question.functions or question.has_name(claim.name)
 
 
 def _is_another(claim: Named, question: Question) -> bool:

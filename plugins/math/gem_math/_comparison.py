@@ -15,6 +15,7 @@ from gem_math import _requests as requests
 from gem_math import _systems as systems
 from gem_math._answers import (
     Answer,
+    Family,
     Listing,
     Matrix,
     Named,
@@ -50,6 +51,8 @@ class Comparison:
         """Do they mean the same?"""
         if isinstance(given, Scalar) and isinstance(reference, Scalar):
             return self._same_scalar(given.tree, reference.tree)
+        if isinstance(given, Family) or isinstance(reference, Family):
+            return self._same_family(given, reference)
         if isinstance(given, Rounded) or isinstance(reference, Rounded):
             return self._same_rounded(given, reference)
         if _is_claim(given) or _is_claim(reference):
@@ -99,7 +102,8 @@ class Comparison:
         return self._equal(one, other)
 
     def _equal(self, given: Node, reference: Node) -> bool:
-        return quantities.equal(given, reference, self._question.positive)
+        wants_decimal = requests.has_places(self._question)
+        return quantities.equal(given, reference, self._question.positive, wants_decimal=wants_decimal)
 
     def _same_rounded(self, given: Answer, reference: Answer) -> bool:
         """What is exact counts. What it is rounded to does where a rounded number is wanted."""
@@ -133,6 +137,19 @@ class Comparison:
         if not digits.isdigit() or not requests.has_base(numeral.base, self._question):
             return False
         return all(int(digit) < numeral.base for digit in digits) and int(digits, numeral.base) == numeral.value
+
+    def _same_family(self, given: Answer, reference: Answer) -> bool:
+        """Their letters mean nothing. What they are may be left out of an expression whose letters are its own."""
+        if isinstance(given, Family) and isinstance(reference, Family):
+            if given.kind != reference.kind or len(given.names) != len(reference.names):
+                return False
+            return self.same(constants.of_family(given, reference.names), reference.answer)
+        family, other = (given, reference) if isinstance(given, Family) else (reference, given)
+        if not isinstance(family, Family) or numbersets.is_one(family.answer) or family.kind != "integers":
+            return False
+        if any(map(self._question.has_name, family.names)):
+            return False
+        return self.same(family.answer, other) if family is given else self.same(other, family.answer)
 
     # -- names and equations -------------------------------------------------------------------------------------------
 
@@ -227,7 +244,7 @@ class Comparison:
         points = all(isinstance(part, (Tuple, System)) for part in listing.parts)
         if not points and not requests.has_solutions(self._question):
             return listing
-        return Listing(tuple(dict.fromkeys(listing.parts)), listing.braces, listing.either)
+        return Listing(tuple(dict.fromkeys(listing.parts)), listing.braces, listing.either, listing.word)
 
     def _same_set(self, given: Sequence[Answer], reference: Sequence[Answer]) -> bool:
         """Each is in the other. What is given is not compared with itself, so a long set costs what its length is."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
 
 from gem_math import _evaluation as evaluation
 from gem_math import _requests as requests
+from gem_math._answers import Answer, Family
 from gem_math._expressions import Node
 from gem_math._questions import Question
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"[A-DKMcdkm](?:_\w+)?|\\?(?:lambda|alpha|beta)")
 _MAX_CONSTANTS = 3
@@ -30,6 +34,22 @@ def renamed(given: Node, reference: Node, question: Question) -> Iterator[Node]:
     for names in itertools.permutations(theirs):
         if [*names] != own:
             yield with_names(given, dict(zip(own, names, strict=True)))
+
+
+def of_family(family: Family, names: Sequence[str]) -> Answer:
+    """What a family says, with other names for its letters."""
+    return _renamed(family.answer, dict(zip(family.names, names, strict=True)))
+
+
+def _renamed(value: T, names: Mapping[str, str]) -> T:
+    if isinstance(value, Node):
+        return cast("T", with_names(value, names))
+    if isinstance(value, tuple):
+        return cast("T", tuple(_renamed(part, names) for part in cast("tuple[Any, ...]", value)))
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    changed = {field.name: _renamed(getattr(value, field.name), names) for field in fields(value)}
+    return cast("T", replace(cast("Any", value), **changed))
 
 
 def _is_given(name: str, question: Question) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from gem_math import _claims as claims
 from gem_math import _forms as forms
+from gem_math import _notations as notations
+from gem_math import _numbersets as numbersets
 from gem_math import _quantities as quantities
 from gem_math import _relations as relations
 from gem_math import _repetition as repetition
 from gem_math import _requests as requests
-from gem_math._answers import Answer, Named, Ratio, Relation, Rounded, Scalar, System, Words
+from gem_math._answers import Answer, Family, Named, Ratio, Relation, Rounded, Scalar, System, Words
 from gem_math._expressions import Node
 from gem_math._questions import Question
 
@@ -19,9 +21,10 @@ def is_copied(given: str, found: Answer, wanted: Answer, question: Question) -> 
     So it does if it differs from that piece by what takes no solving, such as twice an equation. A number that is
     finished may stand there by chance, unless the question wants it in another form.
     """
+    found, wanted = (each.answer if isinstance(each, Family) else each for each in (found, wanted))
     if isinstance(found, (Words, System)) or not question.text:
         return False
-    if isinstance(found, Relation) and isinstance(wanted, (Named, Relation)):
+    if isinstance(found, Relation) and (isinstance(wanted, (Named, Relation)) or numbersets.is_of_distance(found)):
         return found != wanted and _repeats_equation(found, question)
     found, wanted = _value(found), _value(wanted)
     if isinstance(found, Ratio) and found != wanted:
@@ -36,6 +39,8 @@ def is_copied(given: str, found: Answer, wanted: Answer, question: Question) -> 
 
 def _is_copied_number(given: str, found: Node, wanted: Node, question: Question) -> bool:
     tree, reference = (quantities.without_unit(each)[0] for each in (found, wanted))
+    if notations.is_missed(found, wanted, question):
+        return True
     if tree == reference:
         return False
     if forms.is_missed(tree, reference, question.text):

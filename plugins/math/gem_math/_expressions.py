@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from gem_math import _units as units
@@ -46,6 +46,8 @@ _CURRENCIES = frozenset("$€£")
 _SEPARATORS = frozenset(("and", "or"))
 _UNKNOWN_FUNCTIONS = frozenset("fghFGPQ")
 _CONSTANTS = frozenset(("e", "i", "pi", "infty"))
+_MINUTES = 60
+"""Of a degree, and seconds of a minute."""
 
 
 def read(found: Sequence[Token], functions: frozenset[str] = frozenset()) -> Node:
@@ -184,9 +186,23 @@ class _Reader:
                     raise Unread("a double factorial is not read")
                 tree = Node("factorial", (tree,))
             elif self._is("%") or self._is_command("degree"):
-                tree = Node("product", (tree, Node("unit", text=self._take().text)))
+                sign = self._take().text
+                tree = self._with_minutes(tree) if sign == "degree" and tree.kind == "number" else tree
+                tree = Node("product", (tree, Node("unit", text=sign)))
             else:
                 return tree
+
+    def _with_minutes(self, degrees: Node) -> Node:
+        """A number of degrees with the minutes and seconds that follow: `30'`."""
+        value, text = degrees.value, degrees.text
+        for mark, parts in (("'", _MINUTES), ("''", _MINUTES**2)):
+            ahead = self._tokens[self._next : self._next + 2 + len(mark)]
+            texts = [token.text for token in ahead]
+            if ahead[0].kind != "number" or texts[1 : 1 + len(mark)] != [*mark] or texts[-1] == "'":
+                break
+            self._next += 1 + len(mark)
+            value, text = value + Fraction(texts[0].rstrip(".")) / parts, f"{text}({texts[0]}{mark})"
+        return replace(degrees, value=value, text=text)
 
     # -- units ---------------------------------------------------------------------------------------------------------
 

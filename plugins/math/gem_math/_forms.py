@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 
+from gem_math import _evaluation as evaluation
 from gem_math._expressions import Node
+from gem_math._keys import ordered
 
 
 def is_missed(given: Node, reference: Node, question: str) -> bool:
     """Does the question ask for a form that the reference has, and an answer of the same value has not?"""
+    if _FACTORED.search(question) and _count_factors(given) < _count_factors(reference):
+        return True
     return any(asks.search(question) and is_left(given) and not is_left(reference) for asks, is_left in _FORMS)
 
 
@@ -62,10 +67,104 @@ def _is_large(radicand: Node) -> bool:
 
 
 def _has_root_below(tree: Node) -> bool:
+    """Is there a root in a denominator, a root of a fraction, or such a root as a power?"""
     return any(
-        node.kind == "quotient" and any(below.kind == "root" for below in _nodes(node.parts[1]))
+        (node.kind == "quotient" and any(map(_is_root, _nodes(node.parts[1]))))
+        or (_is_root(node) and (node.parts[0].kind == "quotient" or node.parts[1].kind == "negation"))
         for node in _nodes(tree)
     )
+
+
+def _is_root(node: Node) -> bool:
+    if node.kind != "power":
+        return node.kind == "root"
+    exponent = _bare(node.parts[1])
+    return exponent.kind == "quotient" or "." in exponent.text
+
+
+def _is_uncollected(tree: Node) -> bool:
+    """Are there two terms that differ by a number, or a factor that stands in a product twice?"""
+    for node in _nodes(tree):
+        if node.kind == "sum":
+            keys = [_without_number(term) for part in node.parts for term in _terms(part)]
+            if len({*keys}) < len(keys):
+                return True
+        bases = [ordered(_base(factor)) for factor in _factors(node) if _base(factor).kind == "name"]
+        if len({*bases}) < len(bases):
+            return True
+    return False
+
+
+def _terms(tree: Node) -> list[Node]:
+    tree = _bare(tree)
+    return [term for part in tree.parts for term in _terms(part)] if tree.kind == "sum" else [tree]
+
+
+def _without_number(term: Node) -> str:
+    """What a term is without the number before it."""
+    if term.kind == "quotient" and not _letters(term.parts[1]):
+        term = term.parts[0]
+    kept = [
+        ordered(factor)
+        for factor in _factors(_bare(term))
+        if factor.kind not in ("number", "quotient") or _letters(factor)
+    ]
+    return " ".join(sorted(kept))
+
+
+def _factors(tree: Node) -> list[Node]:
+    if tree.kind != "product":
+        return [_bare(tree)]
+    return [factor for part in tree.parts for factor in _factors(_bare(part))]
+
+
+def _base(factor: Node) -> Node:
+    return factor.parts[0] if factor.kind == "power" else factor
+
+
+def _letters(tree: Node) -> bool:
+    return bool(evaluation.variables(tree))
+
+
+def _is_reducible(tree: Node) -> bool:
+    """Is there a fraction whose numbers have a common factor?"""
+    return any(node.kind == "quotient" and math.gcd(*map(_content, node.parts)) > 1 for node in _nodes(tree))
+
+
+def _content(tree: Node) -> int:
+    """The greatest whole number that all terms are multiples of, by how they are written."""
+    numbers = [
+        math.prod(
+            int(factor.value) for factor in _factors(term) if factor.kind == "number" and factor.value.denominator == 1
+        )
+        for term in _terms(tree)
+    ]
+    return math.gcd(*numbers)
+
+
+def _has_content(tree: Node) -> bool:
+    """Is there a factor whose terms have a common factor?"""
+    return any(_content(factor) > 1 for factor in _factors(_bare(tree)) if factor.kind == "sum")
+
+
+def _has_letters_below(tree: Node) -> bool:
+    return not any(node.kind == "factorial" for node in _nodes(tree)) and any(
+        (node.kind == "quotient" and _letters(node.parts[1]))
+        or (node.kind == "power" and node.parts[1].kind == "negation")
+        for node in _nodes(tree)
+    )
+
+
+def _count_factors(tree: Node) -> int:
+    """Of a product, those with letters, a power as often as it says."""
+    if tree.kind == "quotient":
+        return _count_factors(tree.parts[0])
+    found = 0
+    for factor in _factors(_bare(tree)):
+        if _letters(factor):
+            is_power = factor.kind == "power" and factor.parts[1].text.isdigit()
+            found += int(factor.parts[1].text) * _count_factors(factor.parts[0]) if is_power else 1
+    return found
 
 
 def _bare(tree: Node) -> Node:
@@ -79,6 +178,8 @@ def _nodes(tree: Node) -> Iterator[Node]:
 
 
 _MAX_ROOT = 100
+_FACTORED = re.compile(r"(?<!what )(?<!common )(?<!\ba )(?<!the )\bfactor(?:i[sz]e)?\b|\bfactored form", re.IGNORECASE)
+_SIMPLIFIED = re.compile(r"\bsimplif|\bsimplest", re.IGNORECASE)
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[Node], bool]], ...] = (
     (re.compile(r"\bexpand|\bmultiply(?:ing)? out", re.IGNORECASE), _has_sum_in_product),
     (re.compile(r"\bfactor(?!s of|ial)", re.IGNORECASE), _is_sum),
@@ -90,7 +191,14 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[Node], bool]], ...] = (
         ),
         _has_composite,
     ),
-    (re.compile(r"\bsimplif|\bsimplest", re.IGNORECASE), _has_large_root),
+    (
+        re.compile(r"\bexpand|\bmultiply(?:ing)? out|\bsimplif|\bcombin\w+ like|\bcollect", re.IGNORECASE),
+        _is_uncollected,
+    ),
+    (re.compile(r"(?=.*\bfactor).*\b(?:completely|fully)", re.IGNORECASE | re.DOTALL), _has_content),
+    (_SIMPLIFIED, _has_large_root),
+    (_SIMPLIFIED, _is_reducible),
+    (_SIMPLIFIED, _has_letters_below),
     (re.compile(r"\brationali[sz]", re.IGNORECASE), _has_root_below),
 )
 """What the question says, and what is left to be done then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gem_math import _evaluation as evaluation
@@ -31,6 +32,8 @@ def is_one(answer: Answer) -> bool:
         return set(answer.signs) != {"="} and _of_relation(answer) is not None
     if isinstance(answer, Listing) and not answer.braces:
         has_one = any(isinstance(part, Relation) for part in answer.parts) and all(map(_is_condition, answer.parts))
+        if len(answer.parts) > 1 and all(map(_is_interval, answer.parts)):
+            return True
         return has_one and len({*map(_name, _with_names(answer.parts))}) == 1
     return isinstance(answer, (Union, Difference))
 
@@ -44,6 +47,8 @@ def equal(one: Answer, other: Answer) -> bool:
     names = {name for name in map(_name, (one, other)) if name}
     try:
         wanted = _intervals(other)
+        if wanted == [] and isinstance(other, Listing):  # a reference says "and" of what has nothing in common
+            wanted = _intervals(replace(other, word=""))
         if len(names) > 1 or wanted is None or (given := _intervals(one)) is None:
             return False
         first, second = map(_merged, (given, wanted))
@@ -58,7 +63,8 @@ def _name(answer: Answer) -> str:
     if isinstance(answer, Listing) and answer.parts:
         return _name(answer.parts[0])
     if isinstance(answer, Relation):
-        return next((side.text for side in answer.sides if _is_name(side)), "")
+        sides = (side.parts[0] if _is_absolute(side) else side for side in answer.sides)
+        return next((side.text for side in sides if _is_name(side)), "")
     return ""
 
 
@@ -99,6 +105,8 @@ def _removed(answer: Answer) -> list[_Interval] | None:
 
 def _together(listing: Listing) -> list[_Interval] | None:
     """Of inequalities for one name: what either holds for if they have no number in common, else what all hold for."""
+    if all(map(_is_interval, listing.parts)):
+        return [interval for part in listing.parts for interval in _intervals(part) or ()]
     conditions = [*_with_names(listing.parts)]
     if not all(isinstance(part, (Relation, Named)) and _intervals(part) for part in conditions):
         return None
@@ -106,12 +114,20 @@ def _together(listing: Listing) -> list[_Interval] | None:
         return None
     sets = [_merged(_intervals(part) or ()) for part in conditions]
     union = _merged([interval for each in sets for interval in each])
-    if listing.either or len(union) == sum(map(len, sets)):
+    if listing.either or (listing.word != "and" and len(union) == sum(map(len, sets))):
         return union
     common = sets[0]
     for each in sets[1:]:
         common = _common(common, each)
     return common
+
+
+def _is_interval(answer: Answer) -> bool:
+    """Is it an interval by its form, and no point?"""
+    if not isinstance(answer, Tuple) or len(answer.parts) != 2:
+        return False
+    ends = {part.tree for part in answer.parts if isinstance(part, Scalar)}
+    return answer.brackets in ("[)", "(]") or bool(ends & {_INFINITE, _LEAST})
 
 
 def _with_names(parts: Sequence[Answer]) -> Iterator[Answer]:
@@ -162,10 +178,12 @@ def _is_empty(interval: _Interval) -> bool:
 def _of_relation(relation: Relation) -> list[_Interval] | None:
     """Of an inequality between a name and numbers."""
     signs, sides = relation.signs, relation.sides
-    if len(signs) == 1 and _is_name(sides[1]):
+    if len(signs) == 1 and (_is_name(sides[1]) or _is_absolute(sides[1])):
         sides, signs = sides[::-1], (signs[0].translate(str.maketrans("<>", "><")),)
     if len(signs) == 1 and _is_name(sides[0]) and not evaluation.variables(sides[1]):
         return _of_bound(signs[0], sides[1])
+    if len(signs) == 1 and _is_absolute(sides[0]) and not evaluation.variables(sides[1]):
+        return _of_distance(signs[0], sides[1])
     if len(signs) == 2 and _is_name(sides[1]) and all(map(_is_bound, sides[::2])):
         if all(sign[0] == ">" for sign in signs):
             sides, signs = sides[::-1], signs[::-1]
@@ -183,6 +201,27 @@ def _of_bound(sign: str, bound: Node) -> list[_Interval] | None:
     below = _Interval(_LEAST, bound, False, sign == "<=")
     above = _Interval(bound, _INFINITE, sign == ">=", False)
     return {"<": [below], "<=": [below], ">": [above], ">=": [above], "!=": [below, above]}.get(sign)
+
+
+def _of_distance(sign: str, bound: Node) -> list[_Interval] | None:
+    """Of `|x| < 3`, if the bound is positive."""
+    negative = Node("negation", (bound,))
+    if not _place(bound) > 0:
+        return None
+    if sign in ("<", "<="):
+        return [_Interval(negative, bound, "=" in sign, "=" in sign)]
+    if sign in (">", ">="):
+        return [*(_of_bound(sign.replace(">", "<"), negative) or ()), *(_of_bound(sign, bound) or ())]
+    return None
+
+
+def is_of_distance(relation: Relation) -> bool:
+    """Is it an inequality of the kind of `|x| < 3`?"""
+    return any(map(_is_absolute, relation.sides))
+
+
+def _is_absolute(tree: Node) -> bool:
+    return tree.kind == "call" and tree.text == "abs" and _is_name(tree.parts[0])
 
 
 def _merged(intervals: Sequence[_Interval]) -> list[_Interval]:

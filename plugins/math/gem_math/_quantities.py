@@ -19,11 +19,16 @@ _LONG = 8
 _MANTISSA = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?")
 
 
-def equal(given: Node, reference: Node, positive: frozenset[str] = frozenset()) -> bool:
-    """Is it the same quantity? A number has to be carried out, and may be more precise than a rounded reference."""
+def equal(given: Node, reference: Node, positive: frozenset[str] = frozenset(), *, wants_decimal: bool = False) -> bool:
+    """Is it the same quantity? A number has to be carried out, and may be more precise than a rounded reference.
+
+    If the question `wants_decimal`, only a decimal may be, and not the exact number.
+    """
     try:
         if evaluation.equal(given, reference, positive):
             return _is_carried_out(given, reference)
+        if wants_decimal and decimal(given) is None:
+            return False
         return rounds_to(given, reference) or _is_long_decimal_of(given, reference)
     except Unread:
         return False
@@ -97,7 +102,7 @@ def is_plain(tree: Node) -> bool:
     """Is it a number that is carried out: an integer, a decimal, a fraction, a mixed number, one power or factorial, a
     number times a power of ten, each with a sign and a unit?"""
     tree, _ = without_unit(tree)
-    tree = _unsigned(tree)
+    tree = _unsigned(_without_imaginary(tree))
     if tree.kind == "mixed":
         return True
     if tree.kind == "quotient":
@@ -107,6 +112,14 @@ def is_plain(tree: Node) -> bool:
         scale = right.kind == "unit" and right.text.lower().removesuffix("s") in units.SCALES
         return left.kind in ("number", "mixed") and (scale or _is_power_of_ten(right))
     return _is_term(tree)
+
+
+def _without_imaginary(tree: Node) -> Node:
+    """The real part of `5+0i`, which is how a complex number is written that is real."""
+    if tree.kind != "sum" or len(tree.parts) != 2:
+        return tree
+    last = _unsigned(tree.parts[1])
+    return tree.parts[0] if [part.text for part in last.parts] == ["0", "i"] else tree
 
 
 def _is_term(tree: Node) -> bool:

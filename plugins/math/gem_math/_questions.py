@@ -61,6 +61,10 @@ _UNMARKED = re.compile(
 )
 
 
+_PROSE = re.compile(r"(?<![A-Za-z\\])(?!(?:sin|cos|tan|cot|sec|csc|log|ln|lim|sqrt|exp|abs|pi)\b)[a-z]{2,}(?![A-Za-z])")
+"""A word, as no formula has one."""
+
+
 class _Piece(NamedTuple):
     """A formula of the question, or what stands between commas there."""
 
@@ -196,7 +200,8 @@ class Question:
 
     def _all_marked(self) -> list[tuple[str, bool, bool]]:
         """These, or what stands behind what asks where no formula is marked."""
-        return [*self._marked()] or [(match[1], True, True) for match in _UNMARKED.finditer(self.text)]
+        unmarked = (match[1] for match in _UNMARKED.finditer(self.text))
+        return [*self._marked()] or [(text, True, True) for text in unmarked if not _PROSE.search(text)]
 
     @cached_property
     def _pieces(self) -> list[_Piece]:

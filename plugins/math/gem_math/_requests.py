@@ -23,6 +23,11 @@ _AGE = re.compile(r"\bhow old\b|\bage\b|\bages\b", re.IGNORECASE)
 _ROUNDED = re.compile(
     r"\bround|\bnearest|approximat|estimat|\bdecimal|\babout how|significant (?:figure|digit)", re.IGNORECASE
 )
+_PLACES = re.compile(
+    r"\bnearest\s+(?:whole|integer|unit|tens?|hundreds?|thousands?|tenths?|hundredths?|thousandths?|cent|percent|0?\.\d)|"
+    r"\b(?:to|with|one|two|three|four|five|six|\d)\s+(?:an?\s+)?(?:decimal\s+(?:place|digit|point)|decimals?\b|significant)",
+    re.IGNORECASE,
+)
 _CONVERTED = re.compile(
     r"\bconvert|\bsimplif|\bequal\s+to\b|\breduced?\b|\brewrite|\b(?:as|to|into|in)\s+(?:an?\s+|its\s+|the\s+)?(?:[a-z]+\s+){0,2}?"
     r"(?:fractions?|decimals?|percent|mixed number|scientific notation|lowest terms|simplest form)",
@@ -72,6 +77,11 @@ def is_rounded(question: Question) -> bool:
     return bool(_ROUNDED.search(question.text))
 
 
+def has_places(question: Question) -> bool:
+    """Does it say to which place its answer is rounded?"""
+    return bool(_PLACES.search(question.text))
+
+
 def is_conversion(question: Question) -> bool:
     """Does it want a number or a formula of its own in another form, and not just its answer in some form?"""
     sentences = _SENTENCE.split(question.text)
@@ -103,6 +113,8 @@ def has_unit(unit: str, question: Question) -> bool:
         return False
     if unit == "degree":
         return has_angle(question)
+    if units.unit(unit).base == "rad":
+        return bool(_RADIANS.search(question.text) or _ANGLE.search(question.text))
     factor, base, _ = units.unit(unit)
     if base == "$" and factor == 1:
         return bool(_DOLLARS.search(question.text))

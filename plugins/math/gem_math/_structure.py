@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from gem_math import _binomials as binomials
 from gem_math import _chains as chains
 from gem_math import _expressions as expressions
 from gem_math import _groups as groups
 from gem_math import _keys as keys
 from gem_math import _numbersets as numbersets
+from gem_math import _parameters as parameters
 from gem_math import _systems as systems
 from gem_math._answers import (
     Answer,
     Difference,
+    Family,
     Listing,
     Matrix,
     Named,
@@ -40,6 +43,16 @@ _FACTORS = re.compile(r"[abckmnp-z]{2}|(?=.*[xyz])[abckmnp-z]{3}")
 """Letters that are multiplied where nothing else stands; others make up words such as `no` and names such as `ABC`."""
 _BASES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "sixteen": 16}
 _REALS = Tuple("()", (Scalar(Node("negation", (Node("name", text="infty"),))), Scalar(Node("name", text="infty"))))
+_ZERO = Scalar(expressions.number("0"))
+_HALVES = {
+    **dict.fromkeys(("+", ">0"), Tuple("()", (_ZERO, _REALS.parts[1]))),
+    **dict.fromkeys(("-", "<0"), Tuple("()", (_REALS.parts[0], _ZERO))),
+    **dict.fromkeys(("ge0", "+0"), Tuple("[)", (_ZERO, _REALS.parts[1]))),
+    **dict.fromkeys(("le0", "-0"), Tuple("(]", (_REALS.parts[0], _ZERO))),
+    **dict.fromkeys(("times", "neq0"), Difference(_REALS, (_ZERO,))),
+}
+"""The real numbers with a mark behind their sign, `\\mathbb{R}^+`, by this mark."""
+_NO_BRACES = str.maketrans("", "", "{}")
 _CONSTANTS = frozenset(("e", "i", "pi", "infty"))
 _CALL = re.compile(r"[A-Za-z](?: \^ \{ - 1 \})?(?: \( [A-Za-z](?: , [A-Za-z])* \))?|\( [A-Za-z](?: , [A-Za-z])+ \)")
 """A function and its arguments, an inverse, or a point, as a name before a sign of equality."""
@@ -54,13 +67,21 @@ def read(answer: str, functions: frozenset[str] = frozenset()) -> tuple[Answer, 
         answer: the text.
         functions: letters that are functions and no factors before brackets.
     """
-    found = tokens(answer)
+    found, names, kind = parameters.split(tokens(answer))
+    if kind:
+        return tuple(Family(each, names, kind) for each in _read(found, functions))
+    return _read(found, functions)
+
+
+def _read(found: Sequence[Token], functions: frozenset[str]) -> tuple[Answer, ...]:
     if len(found) == 1 and found[0].kind == "number":
         return (Scalar(expressions.number(found[0].text)),)
     ways: list[Sequence[Token]] = [found]
     if any(token.kind == "number" and _is_group(token) for token in found):
         ways = [_with_thousands(found, commas=commas) for commas in (True, False)]
         ways = ways[: 1 if ways[0] == ways[1] else 2]
+    if any("C" in token.text for token in found) and (written := binomials.written_out(found)) != [*found]:
+        ways.append(written)
     answers: list[Answer] = []
     for way in ways:
         try:
@@ -159,10 +180,13 @@ class _Structure:
         if len(parts) == 1:
             return None
         listed = _flat([self._inner(part) for part in parts])
-        breaks = [_is_or(token) for token in groups.outside(found) if groups.separates(token)]
+        outside = groups.outside(_without_commas_before_words(found))
+        breaks = [_is_or(token) for token in outside if groups.separates(token)]
+        words = {token.text if token.text in groups.JOINING else "" for token in outside if groups.separates(token)}
+        word = words.pop() if len(words) == 1 and any(isinstance(part, Relation) for part in listed) else ""
         if any(breaks) and len(breaks) == len(listed) - 1:
-            return systems.of(listed, breaks) or Listing(listed, either=True)
-        return systems.of(listed) or Listing(listed, either=any(breaks))
+            return systems.of(listed, breaks) or Listing(listed, either=True, word=word)
+        return systems.of(listed) or Listing(listed, either=any(breaks), word=word)
 
     def _words(self, found: Sequence[Token]) -> Answer | None:
         letters = [token for token in found if token.kind in ("letters", "word")]
@@ -271,8 +295,8 @@ class _Structure:
     def _delimited(self, found: Sequence[Token]) -> Answer | None:
         if [token.text for token in found] in (["emptyset"], ["\\{", "\\}"]):
             return Listing((), braces=True)
-        if [token.text for token in found] == _ALL_REALS:
-            return _REALS
+        if [token.text for token in found[:4]] == _ALL_REALS:
+            return self._of_reals("".join(token.text for token in found[4:]).translate(_NO_BRACES))
         first, last, inside = found[0].text, found[-1].text, found[1:-1]
         if first == "]" or last == "[":  # ]0, 1[
             first, last = first.replace("]", "("), last.replace("[", ")")
@@ -288,6 +312,10 @@ class _Structure:
             return inner if first + last == "()" or isinstance(inner, Matrix) else Tuple(first + last, (inner,))
         inner = tuple(map(self._inner, parts))
         return (systems.of(inner) if first + last == "()" else None) or Tuple(first + last, inner)
+
+    def _of_reals(self, mark: str) -> Answer | None:
+        """All real numbers, or those of a sign: `\\mathbb{R}^+`."""
+        return _REALS if not mark else _HALVES.get(mark[1:])
 
     def _set(self, inside: Sequence[Token]) -> Answer:
         outside = [id(token) for token in groups.outside(inside) if token.kind == "symbol" and token.text in "|:"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 MAX_CHARACTERS, MAX_TOKENS = 1000, 400
@@ -60,7 +61,10 @@ def _by_code(table: str, before: str, after: str) -> dict[int, str]:
     return {int(code, 16): f"{before}{text}{after}" for code, text in zip(codes, texts, strict=True)}
 
 
+INVISIBLE: Mapping[int, str] = dict.fromkeys((0x00AD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF), "")
+"""Soft hyphens, spaces without width and marks of direction mean nothing anywhere."""
 _SPELLED_OUT = {
+    **INVISIBLE,
     **{ord(sign): f"\\{name} " for sign, name in zip(_GREEK, _GREEK_NAMES.split(), strict=True)},
     **_by_code(_SIGN_NAMES, "\\", " "),
     **_by_code(_SIGN_TEXTS, "", ""),
@@ -101,6 +105,8 @@ _COMMANDS = {
     "rbrace": "\\}",
     "lbrack": "[",
     "rbrack": "]",
+    **dict.fromkeys(("lor", "vee"), " or "),
+    **dict.fromkeys(("land", "wedge"), " and "),
     "langle": "(",
     "rangle": ")",
     **{
@@ -131,10 +137,27 @@ _TYPED = (
     ("O", re.compile(r"(?<=[\s{])(?:OR|Or)(?=\s+[^=\s])"), "or"),  # and not the segment OR
 )
 """Signs as they are typed."""
-_EMPHASIS = re.compile(r"(\*{1,3}|__|`)(?!\s)([^*`]+?)(?<!\s)\1\.?")
+_EMPHASIS = re.compile(r"(\*{1,3}|__|[`'\"])(?!\s)([^*`\"]+?)(?<!\s)\1\.?")
+_LEAD = re.compile(
+    r"^(\\text\s*\{\s*)?(?:the\s+)?(?:(?:final|correct)\s+)?answer(?:\s+is)?\s*[:=]?\s*(?(1)(\})?)\s*(?=\S)",
+    re.IGNORECASE,
+)
+"""`The answer is 5`, of which only the end may stand in a formula."""
+_COLOR = re.compile(r"\\(?:text)?color\s*\{\w+\}")
+_MARKED = re.compile(
+    r"\\(?:underline|underbar|boldsymbol|mathbf|bm|pmb)\s*\{([^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*)\}"
+)
+_CLOCK = re.compile(
+    r"(?:(?<=:\d\d)|(?<=\d)(?=[^AaPp]*[AaPp]\.))(?:\s|\\[,;: ])*"
+    r"(\\(?:text|mathrm)\s*\{\s*)?([ap])\.?\s?m\.?(?(1)\s*\})$",
+    re.IGNORECASE,
+)
+"""The half of a day behind a time: `p.m.`."""
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _STOP = re.compile(r"(?<![\\.])\.$")
+_DIGIT = re.compile("[0-9]")
+_MARKS = 3
 _TEXT = re.compile(
     r"\\(?:text(?:rm|bf|it|sf|tt|normal|up)?|math(?:rm|bf|it|sf|tt|cal)|mbox|hbox|operatorname|emph|boldsymbol|bm)\s*\{([^{}]*)\}"
 )
@@ -154,6 +177,12 @@ _SIGNS = {
     "degrees": Token("command", "degree"),
 }
 """Words for signs."""
+_NUMBER_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_NUMBERS: Sequence[str] = _NUMBER_WORDS.split()
+"""Numbers that are written as a word, where they are all of an answer."""
 _WORD = re.compile(r"[^\W\d_]+")
 """Also of signs such as \u00b2, which Python takes for digits but not for numbers; they are no letters."""
 
@@ -166,6 +195,8 @@ def tokens(answer: str) -> tuple[Token, ...]:
     found = list(_formula(undelimited(answer)))
     while found and found[-1] in (Token("symbol", ","), Token("symbol", ";")):
         found.pop()
+    if len(found) == 1 and found[0].text.lower() in _NUMBERS:
+        found = [Token("number", str(_NUMBERS.index(found[0].text.lower())))]
     if any(token.text.lower() == "all" for token in found[:1]):
         found = _with_reals(found)
     if not 0 < len(found) <= MAX_TOKENS:
@@ -196,7 +227,10 @@ def undelimited(answer: str) -> str:
         text = bold[2]
     if not text.isascii():
         text = _in_ascii(text)
+    if text[-1:] in "mM.}" and ":" in text:
+        text = _CLOCK.sub(lambda match: f"\\text{{ {match[2].lower()}m}}", text)
     if "\\" in text:
+        text = _without_marks(text)
         text = _SILENT.sub("", _TIGHT_COMMA.sub(",", text))
         text = _SYSTEM.sub(r"\\begin{cases}\2\\end{cases}", text) if "\\begin" in text else text
         text = _SPACES.sub(" ", text)
@@ -206,7 +240,20 @@ def undelimited(answer: str) -> str:
     if "\\" in text:
         text = _DELIMITER.sub(" ", text)
     text = _STOP.sub("", text.strip()).rstrip()
+    if "nswer" in text[:40]:
+        text = _LEAD.sub(lambda match: "\\text{" if match[1] and not match[2] else "", text)
     return _ABOUT.sub(r"\\approx ", text) if text[:1] in "\\aAr" else text
+
+
+def _without_marks(text: str) -> str:
+    """Without colors, and without bold type and lines below a number, which may be set apart more than once."""
+    text = _COLOR.sub("", text) if "color" in text else text
+    for _ in range(_MARKS):
+        plain = _MARKED.sub(lambda match: match[1] if _DIGIT.search(match[1]) else match[0], text)
+        if plain == text:
+            break
+        text = plain
+    return text
 
 
 def _formula(text: str) -> list[Token]:

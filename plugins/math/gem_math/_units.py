@@ -52,6 +52,7 @@ _MEASURED = {
     "mol": "1 mol mole",
     "eV": "1 eV",
     "unit": "1 unit",
+    "rad": "1 rad radian",
 }
 LAST = frozenset(("total", "altogether", "overall", "old"))
 SILENT = LAST | frozenset(("different", "distinct", "possible", "such", "unique", "ordered", "separate", "full"))

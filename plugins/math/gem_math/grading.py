@@ -22,7 +22,8 @@ def verify(
     """Does an answer mean what the reference means? The verdict of the `math:` ids, for programs of your own.
 
     Args:
-        answer: the answer, or a whole response with the answer in its last `\\boxed{...}`, thoughts left out.
+        answer: the answer, or a whole response with the answer in its last `\\boxed{...}`, or without a box behind
+            `####`, thoughts left out.
         reference: what is known to be right, as data sets have it: the answer, a text with the answer in a box or after
             the `####` of GSM8K, or a list of answers of which any will do.
         question: what was asked. It says which unit may be left out, whether order matters, and what an answer may not
@@ -57,7 +58,7 @@ def verify(
     speech = speech_in(answer)
     references = read_references(reference, lambda each: answer_of(str(each), published=published))
     need("math_verify" if published else "mpmath")
-    given = last_box(speech) if _BOX in speech else speech
+    given = last_box(speech) if _BOX in speech else speech if published else answer_of(speech)
     if given is None:
         return Verdict(0.0, found=False)
     if published:

@@ -12,7 +12,7 @@ from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
 from gem_core.responses import boxes
 
-_MARKED = re.compile(r"(?:^|\n)[ \t]*####(?!#)[ \t]*(\S[^\n]*?)\s*\Z")
+_MARKED = re.compile(r"(?:^|\s)####(?!#)[ \t]*([^\s#][^\n#]*?)\s*\Z")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 _END = re.compile(r"[.!?]\s|\n\s*\n")
 _OR = re.compile(r"\bor\b", re.IGNORECASE)

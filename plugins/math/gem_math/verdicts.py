@@ -18,7 +18,7 @@ from gem_math import _structure as structure
 from gem_math import _wording as wording
 from gem_math._answers import Answer, Listing, Rounded, Scalar
 from gem_math._questions import Question, question_of
-from gem_math._tokens import Unread
+from gem_math._tokens import INVISIBLE, Unread
 
 _LETTER_UNIT = re.compile(r"(?<=\d)(?:\s|\\[,;: ])*([AghJKLlmNsVW])(?![A-Za-z_(])")
 
@@ -32,6 +32,7 @@ def is_right(given: str, reference: str, question: str = "") -> bool:
         question: what was asked. It says which name, unit or base may be left out, whether order matters, and what an
             answer may not just repeat.
     """
+    given, reference = given.translate(INVISIBLE), reference.translate(INVISIBLE)
     if not given.strip():
         return False
     if given.strip() == reference.strip():
@@ -56,7 +57,10 @@ def _is_right(given: str, reference: str, question: Question) -> bool:
 def _chosen(choice: choices.Choice, reference: str, question: Question) -> bool | None:
     """Is it the choice of the reference? `None` where that is none, and the answer may be something else, too."""
     text = choices.text_of(choice.letter, question.text) if choice.text else ""
-    fits = not text or wording.are_alike(choice.text, text) or _is_right(choice.text, text, question_of(""))
+    if not text:
+        fits = not choices.names_another(choice)
+    else:
+        fits = wording.are_alike(choice.text, text) or _is_right(choice.text, text, question_of(""))
     wanted = choices.read(reference)
     if wanted is not None:
         return choice.letter == wanted.letter and fits

@@ -40,7 +40,8 @@ def test_the_examples_are_true(module: Any) -> None:
         ("12", "12"),
         ("#### The answer\nis 12", "#### The answer\nis 12"),  # a heading, and no last line
         ("##### 5", "##### 5"),
-        ("a #### 5", "a #### 5"),
+        ("a #### 5", "5"),
+        ("a ##### 5", "a ##### 5"),
         ("####", "####"),
     ],
 )

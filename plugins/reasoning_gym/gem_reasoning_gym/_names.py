@@ -48,11 +48,11 @@ _OF_0_1_25 = {
 }
 
 _SCORED = (
-    "arc_agi basic_arithmetic calendar_arithmetic coin_flip complex_arithmetic countdown emoji_mystery "
-    "figlet_font fraction_simplification futoshiki game_of_life knight_swap knights_knaves letter_jumble "
-    "mahjong_puzzle mini_sudoku number_sorting polynomial_equations pool_matrix prime_factorization "
-    "propositional_logic puzzle24 quantum_lock rearc rectangle_count sentence_reordering sokoban spell_backward "
-    "sudoku syllogism time_intervals tsumego word_ladder word_sorting"
+    "advanced_geometry arc_agi basic_arithmetic calendar_arithmetic coin_flip complex_arithmetic countdown "
+    "emoji_mystery figlet_font fraction_simplification futoshiki game_of_life gsm_symbolic kakurasu knight_swap "
+    "knights_knaves letter_jumble mahjong_puzzle mini_sudoku number_sorting polynomial_equations pool_matrix "
+    "prime_factorization propositional_logic puzzle24 quantum_lock rearc rectangle_count sentence_reordering "
+    "sokoban spell_backward sudoku survo syllogism time_intervals tsumego word_ladder word_sorting"
 )
 SCORED_ANEW = frozenset(_SCORED.split())
 """Data sets with scores of our own. The scores of all others differ from their `-v0` by white space only."""

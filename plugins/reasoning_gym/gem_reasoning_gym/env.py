@@ -68,6 +68,9 @@ class ReasoningGym(Env):
     - basic_arithmetic, knight_swap, mahjong_puzzle, quantum_lock, syllogism, time_intervals: some of reasoning-gym's
       answers are not right, and `-v0` pays for them. Here the question decides (docs/rg_answers.md).
     - spell_backward: text after the word is wrong, and less than half of the letters pay nothing.
+    - advanced_geometry, fraction_simplification, gsm_symbolic, kakurasu, knights_knaves, letter_jumble, survo,
+      time_intervals, word_sorting: an answer is all that stands in the box. `-v0` reads its start, or leaves out what
+      it does not know, and takes "not 70" for 70.
     - arc_agi, calendar_arithmetic, emoji_mystery, figlet_font, fraction_simplification, futoshiki, knights_knaves,
       letter_jumble, mini_sudoku, pool_matrix, prime_factorization, rearc, rectangle_count, sentence_reordering,
       sudoku, time_intervals, tsumego, word_ladder, word_sorting: what answers earn that solve nothing is taken off

@@ -121,6 +121,20 @@ _REAL = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,2})?|\.[0-9]+(?:e[+-]?[0-9]{1,2})?
 _COMPLEX = re.compile(rf"(?P<real>[+-]?(?:{_REAL})(?![0-9.ei]))?(?:(?P<sign>[+-]?)(?P<imaginary>{_REAL})?(?P<i>i))?")
 
 
+_MARKUP = re.compile(r"\\(?:text\s*\{([^{}]*)\}|[,;:! ]|(?=[$%]))")
+_COUNTED = re.compile(
+    r"[$\u20ac\xa3]?\s*(-?[0-9][0-9,]*(?:\.[0-9]+)?)"
+    r"(?:\s*%|(?:\s+(?!(?:or|and|not|no|nor|but|if|else|is|maybe|perhaps|half)\b)[a-z]+){0,3})\.?",
+    re.IGNORECASE,
+)
+"""A number, and at most three words for what it counts."""
+_FRACTION = re.compile(r"\$?\s*(?:\\d?frac\s*\{\s*\d+\s*\}\s*\{\s*\d+\s*\}|\d+\s*/\s*\d+)\s*\$?", re.IGNORECASE)
+_DURATION = re.compile(r"(?:-?\d+ days?, ?)?\d+:\d+(?::\d+(?:\.\d+)?)?|-?\d+(?:\s+days?)?")
+_BITS = re.compile(r"[01\s,\[\]]*")
+_NUMBERS = re.compile(r"[-0-9\s]*")
+_POINT = re.compile(r"\(?[^(),]+,[^(),]+\)?")
+
+
 def complex_arithmetic(dataset: Any, answer: str, entry: Entry) -> float:
     """A complex number: less the further off it is. Not nan, whose distance is no number."""
     written = answer.replace(" ", "").lower().replace("j", "i")
@@ -132,6 +146,43 @@ def complex_arithmetic(dataset: Any, answer: str, entry: Entry) -> float:
     size = float(found["imaginary"] or 1) if found["i"] else 0.0
     given = complex(float(found["real"] or 0), -size if found["sign"] == "-" else size)
     return math.exp(-abs(given - complex(*entry["metadata"]["result"])))
+
+
+def counted(dataset: Any, answer: str, entry: Entry) -> float:
+    """A number, also with a currency or what it counts; a hundredth for a wrong one. Not one among other words."""
+    found = _COUNTED.fullmatch(_MARKUP.sub(lambda markup: f" {markup[1] or ''}", answer).strip())
+    if found is None:
+        return 0.0
+    return 1.0 if grammar.number(found[1].replace(",", "")) == Fraction(entry["answer"]) else 0.01
+
+
+def advanced_geometry(dataset: Any, answer: str, entry: Entry) -> float:
+    """An angle, a radius or a point; nothing may follow."""
+    if entry["metadata"]["task_type"] == "orthocenter" and not _POINT.fullmatch(answer.strip()):
+        return 0.0
+    return float(dataset.score_answer(answer.strip(), entry))
+
+
+def knights_knaves(dataset: Any, answer: str, entry: Entry) -> float:
+    """Who is what; a part for some of them. No other words."""
+    said = [each for each in re.findall(r"\w+", answer.lower()) if each not in ("is", "a", "an", "and")]
+    if len(said) != 2 * len(dataset._normalize_answer(answer)):
+        return 0.0
+    return _beyond(float(dataset.score_answer(answer, entry)), 0.65)
+
+
+def letter_jumble(dataset: Any, answer: str, entry: Entry) -> float:
+    """The words; a part where most of them are right. Nothing may follow."""
+    if len(answer.split()) != len(entry["answer"].split()):
+        return 0.0
+    return _beyond(float(dataset.score_answer(answer, entry)), 0.5)
+
+
+def word_sorting(dataset: Any, answer: str, entry: Entry) -> float:
+    """The words in their order; a part where most are in their places. No others."""
+    if answer.count(",") != len(entry["metadata"]["sorted_words"]) - 1:
+        return 0.0
+    return _beyond(float(dataset.score_answer(answer, entry)), 0.6)
 
 
 def game_of_life(dataset: Any, answer: str, entry: Entry) -> float:
@@ -222,10 +273,17 @@ def spell_backward(dataset: Any, answer: str, entry: Entry) -> float:
     return _beyond(sum(map(str.__eq__, given, right)) / len(right), 0.5)
 
 
-def above(floor: float) -> Scorer:
-    """reasoning-gym's score, and nothing up to the floor, which answers reach that solve nothing."""
+def above(floor: float, form: re.Pattern[str] | None = None) -> Scorer:
+    """reasoning-gym's score, and nothing up to the floor, which answers reach that solve nothing.
+
+    Args:
+        floor: this score.
+        form: of all of an answer, where reasoning-gym reads its beginning only; others get nothing.
+    """
 
     def score(dataset: Any, answer: str, entry: Entry) -> float:
+        if form is not None and not form.fullmatch(answer.strip()):
+            return 0.0
         return _beyond(float(dataset.score_answer(answer, entry)), floor)
 
     return score
@@ -250,6 +308,7 @@ SAME: Mapping[str, Scorer] = {
 
 RIGHT: Mapping[str, Scorer] = {
     **SAME,
+    "advanced_geometry": advanced_geometry,
     "arc_agi": above(0.05),
     "basic_arithmetic": basic_arithmetic,
     "calendar_arithmetic": above(0.1),
@@ -258,11 +317,13 @@ RIGHT: Mapping[str, Scorer] = {
     "countdown": countdown,
     "emoji_mystery": above(0.5),
     "figlet_font": above(0.3),
-    "fraction_simplification": above(0.1),
+    "fraction_simplification": above(0.1, _FRACTION),
     "futoshiki": above(0.3),
     "game_of_life": game_of_life,
-    "knights_knaves": above(0.65),
-    "letter_jumble": above(0.5),
+    "gsm_symbolic": counted,
+    "kakurasu": above(0.0, _BITS),
+    "knights_knaves": knights_knaves,
+    "letter_jumble": letter_jumble,
     "mini_sudoku": above(0.5),
     "polynomial_equations": polynomial_equations,
     "number_sorting": number_sorting,
@@ -277,10 +338,11 @@ RIGHT: Mapping[str, Scorer] = {
     "sokoban": sokoban,
     "spell_backward": spell_backward,
     "sudoku": above(0.3),
-    "time_intervals": above(0.98),
+    "survo": above(0.0, _NUMBERS),
+    "time_intervals": above(0.98, _DURATION),
     "tsumego": above(0.05),
     "word_ladder": above(0.5),
-    "word_sorting": above(0.6),
+    "word_sorting": word_sorting,
 }
 """What the ids without a version pay."""
 

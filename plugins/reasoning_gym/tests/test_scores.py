@@ -86,6 +86,7 @@ ATTACKS = {
     "propositional_logic": ["(P \u2228 Q)"],
     "prime_factorization": ["{number}"],
     "spell_backward": ["{answer} and more"],
+    "gsm_symbolic": ["not {answer}", "{answer} or else 7"],
 }  # fmt: skip
 
 
@@ -105,6 +106,49 @@ def test_an_answer_that_solves_nothing_earns_nothing(name: str, attack: str) -> 
     for key, value in {**found["metadata"], "answer": found["answer"]}.items():
         content = content.replace(f"{{{key}}}", str(value))
     assert paid(f"rg:{name}", content, number) == (0.0, False)
+
+
+HEDGES = (
+    "not {answer}",
+    "maybe {answer}?",
+    "{answer} or else {other}",
+    "{other} or {answer}",
+    "{answer} {other}",
+    "{answer}, {other}",
+)
+OTHERS = {
+    "advanced_geometry": ("0.304, -1.217", "(0.304,-1.217)"),
+    "fraction_simplification": ("23/131", "$\\dfrac{23}{131}$", " \\frac{ 23 }{ 131 } "),
+    "gsm_symbolic": ("70.0", "$70", "\\$70", "70 students", "70\\text{ students}", "70\\%", "70."),
+    "kakurasu": ("[[0, 1, 1, 0],\n[0, 1, 0, 0],\n[1, 1, 0, 0],\n[0, 0, 0, 1]]",),
+    "knights_knaves": (
+        "Riley is a sage and Zoey is a fool",
+        "Zoey is a fool\nRiley is a sage.",
+        "(Zoey fool), (Riley sage)",
+    ),
+    "letter_jumble": ("We shall be  able to produce",),
+    "survo": ("5  4 4 13\n3 2 9 14\n2 7 1 10\n10 13 14 37\n",),
+    "word_sorting": ("DIRECT,dreaming,exclaims,  given",),
+    "time_intervals": ("17 days,03:43", " 17 days, 3:43"),
+}
+"""Right answers that are written in another way, of entry 0, or of entry 1 of advanced_geometry."""
+
+
+@pytest.mark.parametrize("name", [*OTHERS])
+def test_an_answer_is_all_that_stands_in_the_box(name: str) -> None:
+    for number in range(4):
+        right, other = oracle(name, number), oracle(name, number + 4)
+        assert score(name, right, number) == score(name, f" {right}\n", number) == 1.0
+        for hedge in HEDGES:
+            given = hedge.format(answer=right, other=other)
+            assert score(name, given, number) < 0.5, given
+    for given in OTHERS[name]:
+        assert score(name, given, int(name == "advanced_geometry")) == pytest.approx(1.0), given
+
+
+def test_a_sign_belongs_to_a_number() -> None:
+    assert score("gsm_symbolic", f"-{oracle('gsm_symbolic', 0)}", 0) == 0.01
+    assert theirs("gsm_symbolic", f"-{oracle('gsm_symbolic', 0)}", 0) == 1.0
 
 
 def test_the_form_of_an_answer_alone_earns_nothing() -> None:
