@@ -119,7 +119,8 @@ class RunReport:
         self._progress.update(self._task, completed=step, shown=shown)
         tenth = max(1, self.updates // 10)
         if self._live and not self._console.is_terminal and (step == 1 or step % tenth == 0):
-            self._console.print(f"update {step:>4}/{self.updates}  {shown}", markup=False, highlight=False)
+            line = f"update {step:>4}/{self.updates}  {shown}"
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         self._warn(self._detector.add(step, metrics))
         stalled = self._detector.stalled
         kept = {env_id: text for env_id, text in self._examples.items() if stalled & {env_id, ""}}

@@ -23,9 +23,9 @@ def training_warnings(
     detector = StallDetector()
     found = [stall for line in metrics for stall in detector.add(int(line["step"]), line)]
     for stall in [*found, *(detector.end() if over else ())]:
-        split = "eval" if stall.evaluation else "train"
-        # The updates of an evaluation's episodes are not recorded.
-        own = (one for one in summaries if one.split == split and one.update in (stall.first, None))
+        own = (one for one in summaries if (one.split == "eval") == stall.evaluation)
+        # No update trains on episodes of an evaluation, nor on those without a turn.
+        own = (one for one in own if one.update in (stall.first, None))
         yield _text(stall, own)
 
 

@@ -8,8 +8,9 @@ from typing import Literal
 
 import msgspec
 
-MIN_EPISODES = 64
-"""Episodes in a row that show a stall. Fewer may be chance: a policy can learn from one success in 20 episodes."""
+MIN_EPISODES = 128
+"""Episodes in a row that show a stall. A policy can learn although it does something right in one of 20 episodes only,
+and with fewer episodes such a run would often be taken for one that cannot learn."""
 
 Kind = Literal["no_turn", "env_error", "only_thought", "cut_off", "unread", "no_advantage"]
 """What happened in all episodes of a batch.
