@@ -184,7 +184,7 @@ def test_an_evaluation_has_its_own_limit_and_is_given_a_chance():
 def test_runs_that_learn_are_left_alone():
     """A tenth of the responses can be used, and a tenth of these are right: as weak as a run that learns may begin."""
     numbers = random.Random(0)
-    for run in range(100):
+    for run in range(40):
         detector = StallDetector()
         for step in range(1, 21):
             used = [numbers.random() < 0.1 for _ in range(32)]
