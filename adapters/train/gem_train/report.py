@@ -159,7 +159,9 @@ class RunReport:
 
     def _warn(self, found: Iterable[Stall]) -> None:
         """Print what keeps the run from learning, whether progress is shown or not."""
-        for stall in found if self._words is not None else ():
+        if self._words is None:
+            return
+        for stall in found:
             text = f"Warning: {stall.text(self._words, self._example(stall))} {_MORE}"
             encoding = self._console.encoding
             shown = text.encode(encoding, "backslashreplace").decode(encoding)

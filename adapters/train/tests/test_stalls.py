@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from gem_core.advantages import TurnBatch, advantages_and_returns
@@ -42,10 +43,11 @@ def episode(
 
 def update(episodes: Sequence[Episode], advantage: str = "rebn", dropped: int = 0) -> dict[str, float]:
     """The metrics of an update, as adapters have them."""
-    turns = [(row, at, turn.reward) for row, one in enumerate(episodes) for at, turn in enumerate(one.turns)]
-    rows, positions, rewards = zip(*turns, strict=True) if turns else ((), (), ())
-    groups = [episodes[row].task_id for row in rows]
-    batch = TurnBatch(rewards, rows, positions, groups)
+    turns = [
+        (turn.reward, row, at, one.task_id) for row, one in enumerate(episodes) for at, turn in enumerate(one.turns)
+    ]
+    rewards, rows, positions, groups = np.array(turns, dtype=np.float64).reshape(-1, 4).T
+    batch = TurnBatch(rewards, *(one.astype(np.int64) for one in (rows, positions, groups)))
     _, _, metrics = advantages_and_returns(advantage, batch, gamma=1.0, lam=1.0)
     return {**rollout_metrics([one.summary() for one in episodes], dropped), **metrics}
 

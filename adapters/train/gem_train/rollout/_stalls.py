@@ -27,7 +27,12 @@ Kind = Literal["no_turn", "env_error", "only_thought", "cut_off", "unread", "no_
 
 EVAL = "eval_"
 """Prefix of the metrics of an evaluation during a training."""
-_SHARES: Mapping[Kind, str] = {"only_thought": "only_thought", "cut_off": "truncated", "unread": "invalid"}
+_SHARES: tuple[tuple[Kind, str], ...] = (
+    ("only_thought", "only_thought"),
+    ("cut_off", "truncated"),
+    ("unread", "invalid"),
+)
+"""Kinds with the metric that is 1 then, a cause before what follows from it."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ def stalls(metrics: Mapping[str, float], prefix: str = "") -> list[Stall]:
 def _of_responses(metrics: Mapping[str, float], env_id: str) -> Stall | None:
     """What is wrong with all responses in an environment, or in the only one."""
     turn, episode = (f"env/{env_id}", f"env/{env_id}") if env_id else ("turn", "episode")
-    kind = next((kind for kind, name in _SHARES.items() if metrics.get(f"{turn}/{name}") == 1), None)
+    kind = next((kind for kind, name in _SHARES if metrics.get(f"{turn}/{name}") == 1), None)
     if kind is None or metrics.get(f"{episode}/success") != 0:
         return None
     tokens = None if env_id else metrics["episode/response_tokens"] / metrics["episode/turns"]
