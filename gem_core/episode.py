@@ -255,6 +255,7 @@ class Episode(msgspec.Struct):
             agent=self.agent,
             versions=self.version_counts(),
             compactions=sum(turn.compaction for turn in self.turns),
+            unread=self._unread(),
         )
 
     def version_counts(self) -> list[tuple[int, int]]:
@@ -264,6 +265,12 @@ class Episode(msgspec.Struct):
             for version, tokens in turn.versions:
                 counts[version] += tokens
         return sorted(counts.items())
+
+    def _unread(self) -> str | None:
+        if not self.turns or not all(turn.invalid or turn.truncated for turn in self.turns):
+            return None
+        text = self.turns[0].response
+        return text if len(text) <= 200 else f"{text[:100]} ... {text[-100:]}"
 
     def _tool_calls(self) -> int | None:
         tools = any(turn.tool_call or "tool_use_counter" in turn.info for turn in self.turns)
@@ -301,6 +308,8 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     """`Episode.version_counts()`."""
     compactions: int = 0
     """Turns whose response is a summary."""
+    unread: str | None = None
+    """The first response, shortened, if every response was cut off or of no use to the environment."""
 
     @property
     def match(self) -> str:

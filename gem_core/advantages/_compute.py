@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gem_core.advantages._moments import Moments
+from gem_core.advantages._moments import CONSTANT_SPREAD, Moments
 from gem_core.advantages._ranks import Gather, gather_local
 from gem_core.advantages._returns import returns_to_go
 from gem_core.errors import AdvantageError
@@ -33,9 +33,10 @@ def compute_advantages(
 
     Returns:
         float (N,) in the order of the batch, and the metrics `advantage/turns` (over all ranks),
-        `advantage/return_mean` and `advantage/return_std` (of the returns-to-go), with a critic
-        `critic/explained_variance` (1 - var(return-to-go - value) / var(return-to-go): 1 for a perfect critic, 0 for
-        a constant one, below 0 for a worse one), and those that plugins add.
+        `advantage/return_mean` and `advantage/return_std` (of the returns-to-go), `advantage/zero` (the share of turns
+        whose advantage is 0), with a critic `critic/explained_variance` (1 - var(return-to-go - value) /
+        var(return-to-go): 1 for a perfect critic, 0 for a constant one, below 0 for a worse one), and those that
+        plugins add.
 
     Raises:
         NotFoundError: no estimator of that name.
@@ -55,6 +56,7 @@ def compute_advantages(
         "advantage/turns": float(moments.count),
         "advantage/return_mean": moments.mean,
         "advantage/return_std": moments.std,
+        "advantage/zero": Moments.over_ranks((np.abs(advantages) < CONSTANT_SPREAD).astype(float), gather).mean,
     }
     if spec.needs_values and batch.values is not None:
         metrics["critic/explained_variance"] = _explained(moments, returns - batch.values, gather)

@@ -99,6 +99,8 @@ class GemLearner(PPOLearner):
         data_list = [one for item in data_list for one in item.each]
         everyone = [one for part in self._gather([(one.summary, one.dropped) for one in data_list]) for one in part]
         episodes = [summary for summary, _ in everyone if summary is not None]
+        if self._report is not None:
+            self._report.see(episodes)
         # Oat counts batches, and so do the versions of actors.
         self._metrics = rollout_metrics(episodes, sum(dropped for _, dropped in everyone), self.steps - 1)
         rows, self._turns = turn_rows(data_list, self.args)

@@ -17,6 +17,8 @@ class OatSettings(RunSettings):
     adapter = OAT
     prefix: ClassVar[str] = "--"
     separator: ClassVar[str] = " "
+    response_limit: ClassVar[str] = "--generate_max_length"
+    eval_response_limit: ClassVar[str] = "--eval_generate_max_length"
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(CORRECTION_SETTINGS, "Oat has truncated importance sampling of its own. Use --tis_c."),
     }

@@ -65,11 +65,12 @@ def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(model: Path, 
     assert_two_at_once_at_most(run.training_episodes)
 
 
-def test_environments_of_every_kind_train_in_one_run_with_limits(tmp_path: Path):
+def test_environments_of_every_kind_train_in_one_run_with_limits(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     envs = {"env": [*kinds.limits()], "env_limits": [*kinds.limits().values()], "wrappers": kinds.WRAPPERS}
     args = arguments(kinds.saved_model(tmp_path), **envs, max_train=12, max_model_len=kinds.PROMPT + kinds.REST)
     run = train(args)
     kinds.assert_played(run.training_episodes)
+    kinds.assert_warned(capsys.readouterr().out, "--generate_max_length")
     played = [(one, turn) for one in run.training_episodes for turn in one.turns]
     ids = Counter((tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn))) for one, turn in played)
     assert Counter((one.before, one.ids) for one in run.batches[0]) == ids == Counter(run.sampled)

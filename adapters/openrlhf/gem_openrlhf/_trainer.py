@@ -84,6 +84,8 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
             status, _ = super().train_step([row_experience(row, self._images) for row in rows], global_step)
             status.update(self.experience_maker.metrics)
         status.update(result_metrics(results, global_step))
+        if self._report is not None:
+            self._report.see(summary for one in results for summary in one.summaries)
         self._announce(status)
         return status, global_step + 1
 

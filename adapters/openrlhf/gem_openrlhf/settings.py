@@ -19,6 +19,7 @@ class OpenRLHFSettings(RunSettings):
     adapter = OPENRLHF
     prefix: ClassVar[str] = "--gem."
     separator: ClassVar[str] = " "
+    response_limit: ClassVar[str] = "--rollout.max_new_tokens"
     owned: ClassVar[Mapping[str, str]] = {"gamma": "--algo.advantage.gamma", "lam": "--algo.advantage.lambd"}
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(FILTER_SETTINGS, "OpenRLHF has a filter of its own. Use --algo.dynamic_filtering_enable."),

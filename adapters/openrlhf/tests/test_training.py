@@ -201,6 +201,7 @@ def critic(model_of_kinds: Path, tmp_path_factory: pytest.TempPathFactory) -> Ru
 def test_environments_of_every_kind_train_within_their_limits(critic: Run):
     assert critic.code == 0, critic.output[-3000:]
     kinds.assert_played(critic.episodes)
+    kinds.assert_warned(critic.output, "--rollout.max_new_tokens")
 
 
 def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):

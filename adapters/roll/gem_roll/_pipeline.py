@@ -82,6 +82,7 @@ class TurnPipeline(AgenticPipeline):
             mode: always `copy`.
         """
         metadata, metrics = _read(data, data.meta_info["global_step"])
+        self._report.see(summary for one in metadata for summary in one.summaries)
         table = turn_table(metadata, data.non_tensor_batch["traj_id"])
         settings = self._settings
         advantages, returns, found = advantages_and_returns(

@@ -27,6 +27,8 @@ class ROLLSettings(RunSettings):
 
     adapter = ROLL
     prefix: ClassVar[str] = "gem."
+    response_limit: ClassVar[str] = "train_env_manager.generating_args.max_new_tokens"
+    eval_response_limit: ClassVar[str] = "val_env_manager.generating_args.max_new_tokens"
     owned: ClassVar[Mapping[str, str]] = {"gamma": "step_reward_gamma"}
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(

@@ -189,6 +189,7 @@ def rebn(model_of_kinds: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_environments_of_every_kind_train_within_their_limits(rebn: Run):
     assert rebn.code == 0, rebn.output[-3000:]
     kinds.assert_played(rebn.episodes, desk=False)
+    kinds.assert_warned(rebn.output, "train_env_manager.generating_args.max_new_tokens")
 
 
 def test_rebn_equals_brute_force_with_copies_in_the_batch(rebn: Run):

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from bisect import bisect_left
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
@@ -18,11 +18,15 @@ from typing import Any
 import msgspec
 
 from gem_train._samples import SampleFolder
-from gem_train.rollout import Reporter
+from gem_train.rollout import EpisodeSummary, Reporter, Stall, StallDetector, StallWords
 
 SHOWN = {"episode/success": "success", "episode/return": "return", "episode/turns": "turns"}
 """Metrics on the live line and on the curve, and their names there."""
 
+_FAULTS = {"turn/truncated": "cut off", "turn/invalid": "invalid"}
+"""Shares of turns that the live line has where they are not 0."""
+
+_MORE = 'See "A run that does not learn" in adapters/train/README.md.'
 _METRICS = "metrics.jsonl"
 _CURVE = "curve.png"
 
@@ -30,7 +34,8 @@ _CURVE = "curve.png"
 class RunReport:
     """Collects the metrics of each update; shows the newest, keeps all, and tells them to listeners.
 
-    If standard output is not a terminal, a line is printed after every tenth of the run instead.
+    If standard output is not a terminal, a line is printed after every tenth of the run instead. A run that cannot
+    learn gets a warning, once for each reason (`gem_train.rollout.StallDetector`).
 
     Args:
         updates: number of updates of the whole training.
@@ -40,6 +45,7 @@ class RunReport:
         folder: folder of metrics.jsonl, which gets a line per update, and of the files of `save`. Without it nothing
             is kept.
         reporter: tells the metrics to listeners; in one process only.
+        words: for warnings; in one process only. Without them there are none.
 
     Raises:
         OSError: the run resumes, and its metrics.jsonl cannot be read.
@@ -54,6 +60,7 @@ class RunReport:
         live: bool = True,
         folder: str | Path | None = None,
         reporter: Reporter | None = None,
+        words: StallWords | None = None,
     ) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -62,6 +69,12 @@ class RunReport:
         self.title = title
         self._folder = Path(folder) if folder is not None else None
         self.history = _read(self._folder / _METRICS, done) if self._folder and done > 0 else []
+        self._words = words
+        self._detector = StallDetector()
+        self._examples: dict[str, str] = {}
+        """Of each environment, the first response that was of no use, or the first error."""
+        for line in self.history:
+            self._detector.add(int(line["step"]), line)
         self._behind = True
         """Whether metrics.jsonl lacks some of the history besides the newest line, so that it must be rewritten."""
         self._live = live
@@ -92,21 +105,34 @@ class RunReport:
     ) -> None:
         self._progress.stop()
 
+    def see(self, episodes: Iterable[EpisodeSummary]) -> None:
+        """Look at the episodes of the next update, for what a warning quotes."""
+        for episode in episodes:
+            example = episode.unread if episode.error is None else episode.error.strip().rpartition("\n")[2]
+            if example is not None:
+                self._examples.setdefault(episode.env_id, example)
+
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add the metrics of update `step`, counted from 1 over a run and the runs that resume it."""
         self._add(step, metrics)
-        shown = "  ".join(f"{name} {metrics[key]:.2f}" for key, name in SHOWN.items() if key in metrics)
+        shown = "  ".join(_shown(metrics))
         self._progress.update(self._task, completed=step, shown=shown)
         tenth = max(1, self.updates // 10)
         if self._live and not self._console.is_terminal and (step == 1 or step % tenth == 0):
-            self._console.print(f"update {step:>4}/{self.updates}  {shown}", markup=False, highlight=False)
+            line = f"update {step:>4}/{self.updates}  {shown}"
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._warn(self._detector.add(step, metrics))
+        stalled = self._detector.stalled
+        kept = {env_id: text for env_id, text in self._examples.items() if stalled & {env_id, ""}}
+        self._examples = kept  # those of other environments are of no stall
 
     def amend(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add later metrics, such as an evaluation's, to those of update `step`; 0 is before the first update."""
         self._add(step, metrics)
+        self._warn(self._detector.add(step, metrics))
 
     def _add(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Tell the metrics, and add them to the line of this update, or start a line."""
+        """Tell the metrics, and add them to the line of this update, or start a line; warn if they show a stall."""
         if self._reporter is not None:
             self._reporter.report(step, metrics, self._samples.take() if self._samples is not None else ())
         if self._folder is None:
@@ -131,6 +157,22 @@ class RunReport:
             self._behind = True
             self._console.print(f"The metrics could not be written: {error}", markup=False, highlight=False)
 
+    def _warn(self, found: Iterable[Stall]) -> None:
+        """Print what keeps the run from learning, whether progress is shown or not."""
+        if self._words is None:
+            return
+        for stall in found:
+            text = f"Warning: {stall.text(self._words, self._example(stall))} {_MORE}"
+            encoding = self._console.encoding
+            shown = text.encode(encoding, "backslashreplace").decode(encoding)
+            self._console.print(shown, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+    def _example(self, stall: Stall) -> str | None:
+        """What the policy said at first. Evaluations may be played in another process, so theirs are unknown."""
+        if stall.evaluation:
+            return None
+        return self._examples.get(stall.env_id) if stall.env_id else next(iter(self._examples.values()), None)
+
     def save(self) -> None:
         """Write curve.png and metrics.jsonl to the folder if there was an update, and print a message; tell the end.
 
@@ -140,6 +182,7 @@ class RunReport:
             self._samples.close()
         if self._reporter is not None:
             self._reporter.close()
+        self._warn(self._detector.end())
         if not self.history or self._folder is None:
             return
         try:
@@ -152,6 +195,12 @@ class RunReport:
             if (self._folder / "records").exists():
                 said += f"\nTo look at the run: {_command()} view {self._folder} --export page.html"
         self._console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
+def _shown(metrics: Mapping[str, float]) -> list[str]:
+    """The parts of the live line."""
+    shown = [f"{name} {metrics[key]:.2f}" for key, name in SHOWN.items() if key in metrics]
+    return shown + [f"{name} {metrics[key]:.2f}" for key, name in _FAULTS.items() if metrics.get(key, 0.0) >= 0.005]
 
 
 def _command() -> str:

@@ -31,7 +31,7 @@ from gem_train._corrections import Correction, CorrectionKind, Unit
 from gem_train.arguments import recorded
 from gem_train.records import Detail
 from gem_train.report import RunReport
-from gem_train.rollout import GroupFilter, Reporter, RolloutSettings, Thoughts
+from gem_train.rollout import GroupFilter, Reporter, RolloutSettings, StallWords, Thoughts
 from gem_train.rollout.compaction import BY_POLICY, load_rule
 from gem_train.rows import RowKind
 
@@ -76,6 +76,10 @@ class RunSettings:
     """The framework's own name of a setting, by our name: users set the framework's setting, and ours follows."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The settings that cannot work with the framework, each with the reason; they keep their defaults."""
+    response_limit: ClassVar[str] = StallWords.limit
+    """How users write the token limit of a response."""
+    eval_response_limit: ClassVar[str] = ""
+    """The same for evaluations, if they have a limit of their own."""
     adapter: ClassVar[AdapterSpec | None] = None
     """The registration of the adapter: the versions that it names are recorded with the run."""
 
@@ -387,7 +391,12 @@ class RunSettings:
             live=bool(self.report),
             folder=self.report or None,
             reporter=self.reporter(done),
+            words=self.stall_words(),
         )
+
+    def stall_words(self) -> StallWords:
+        """How warnings name settings."""
+        return StallWords(self.response_limit, self.eval_response_limit, self.spelled("system_prompt"))
 
     def load_wrappers(self) -> list[Any]:
         """Import the wrappers.

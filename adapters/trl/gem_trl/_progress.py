@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from gem_train.report import RunReport
+from gem_train.rollout import EpisodeSummary
 from gem_train.settings import RunSettings
 
 
@@ -19,7 +21,7 @@ class ProgressCallback(TrainerCallback):
 
     Args:
         title: shown next to the progress bar and above the curve.
-        quiet: show and write nothing; only tell the metrics to plugins that listen, which happens in any case.
+        quiet: write nothing and show only warnings. Plugins that listen get the metrics in any case.
     """
 
     def __init__(self, title: str, *, quiet: bool = False) -> None:
@@ -33,11 +35,22 @@ class ProgressCallback(TrainerCallback):
         # Only one process writes files and tells metrics.
         shown = first and not self.quiet
         folder = (getattr(args, "report", None) or args.output_dir) if shown else None
-        reporter = args.reporter(state.global_step) if first and isinstance(args, RunSettings) else None
+        settings = args if first and isinstance(args, RunSettings) else None
         self.report = RunReport(
-            state.max_steps, self._title, done=state.global_step, live=shown, folder=folder, reporter=reporter
+            state.max_steps,
+            self._title,
+            done=state.global_step,
+            live=shown,
+            folder=folder,
+            reporter=settings and settings.reporter(state.global_step),
+            words=settings and settings.stall_words(),
         )
         self.report.__enter__()
+
+    def see(self, episodes: Sequence[EpisodeSummary]) -> None:
+        """Look at the episodes that are trained on next, for what warnings quote."""
+        if self.report is not None:
+            self.report.see(episodes)
 
     def on_log(
         self,

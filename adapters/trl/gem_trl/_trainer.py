@@ -190,6 +190,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         if self._training:
             played = [episode.summary() for episode in self._batch.episodes]
             metrics |= staleness_metrics(played, self.state.global_step)
+            for one in self._progress_callbacks():
+                one.see(played)
         padding = sum(not row.turns for row in self._rows)
         for name, value in {**metrics, "rollout/padding_rows": float(padding)}.items():
             log_metric(name, value)

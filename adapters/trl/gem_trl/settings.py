@@ -18,6 +18,7 @@ class TRLSettings(RunSettings):
 
     adapter = TRL
     owned: ClassVar[Mapping[str, str]] = {"max_concurrent": "per_device_train_batch_size"}
+    response_limit: ClassVar[str] = "max_completion_length"
 
     seed: int = setting(42, RunSettings.declared()["seed"].metadata["help"])  # TRL's default
     max_context_tokens: Count | None = setting(

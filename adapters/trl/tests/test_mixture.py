@@ -6,17 +6,19 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from spy import SpyTrainer, assert_same
 
 from gem_sandbox._backends import SAFE
 from gem_sandbox._choice import problems
+from gem_support.kinds import assert_warned
 from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOConfig
 
 LIMITS = {"match:KuhnPoker-v0": 0, "desk:Retail-v0": 1, "game:WikiGame-v0-easy": 0, "webshop:train-text": 2}
 
 
-def test_environments_of_every_kind_train_in_one_run(tmp_path: Path) -> None:
+def test_environments_of_every_kind_train_in_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     limits = dict(LIMITS)
     if not all(problems(backend) for backend in SAFE):
         limits["terminal:Text-v0"] = 1
@@ -41,6 +43,7 @@ def test_environments_of_every_kind_train_in_one_run(tmp_path: Path) -> None:
     # A desk's policy text and its tools are longer than the context that a tiny model usually has.
     run = SpyTrainer(tiny_model(tokenizer, context=4096), config, tokenizer)
     run.train()
+    assert_warned(capsys.readouterr().out, "max_completion_length")
     turns: Counter[str] = Counter()
     for batch in run.batches:
         for episode in batch.episodes:

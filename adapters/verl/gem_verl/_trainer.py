@@ -180,7 +180,10 @@ class TurnTrainer(PPOTrainerSync):
         extra = extra_fields(batch)
         self._table = table = batch_table(batch, extra)
         self._episodes = batch_episodes(extra) if manager.listens("gem_update") else []
-        metrics.update(result_metrics(batch_results(batch, extra), self.global_steps - 1))
+        results = batch_results(batch, extra)
+        metrics.update(result_metrics(results, self.global_steps - 1))
+        if self._report is not None:
+            self._report.see(summary for one in results for summary in one.summaries)
         metrics["rollout/padding_rows"] = float(sum(not one.get(TURNS) for one in extra))
         if not len(table):
             # verl's rollout correction refuses a batch without sampled tokens. The masks are all zeros, as needed.

@@ -26,6 +26,7 @@ class VerlSettings(RunSettings):
 
     adapter = VERL
     prefix: ClassVar[str] = "gem."
+    response_limit: ClassVar[str] = "gem.max_response_tokens"
     owned: ClassVar[Mapping[str, str]] = {
         "advantage": "algorithm.adv_estimator",
         "gamma": "algorithm.gamma",

@@ -220,6 +220,7 @@ def critic(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_environments_of_every_kind_train_within_their_limits(critic: Run):
     assert critic.code == 0, critic.output[-3000:]
     kinds.assert_played(critic.episodes)
+    kinds.assert_warned(critic.output, "gem.max_response_tokens")
 
 
 def test_a_tracker_has_each_step_and_episodes_of_other_processes(critic: Run):

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from gem_evaluation._finished import by_task, rows_of
 from gem_evaluation._models import Model
-from gem_evaluation._report import percent
+from gem_evaluation._report import percent, share
 from gem_evaluation._statistics import success_rate
 from gem_evaluation._store import Store
 from gem_evaluation.results import is_planned
@@ -48,6 +48,9 @@ class Progress:
             parts.append(f"{failed} failed")
         if done:
             parts.append(f"success {percent(success_rate(by_task(tables, 'success')))}")
+            turns = max(1, int(rows["turns"].sum()))
+            shares = {"cut off": rows["truncated"].sum() / turns, "invalid": rows["invalid"].sum() / turns}
+            parts += [f"{name} {share(part)}" for name, part in shares.items() if part]
         if tokens := int(rows["prompt_tokens"].sum() + rows["completion_tokens"].sum()):
             parts.append(f"{tokens / 1e6:.2f}M tokens")
         if cost := float(rows["cost"].sum()):

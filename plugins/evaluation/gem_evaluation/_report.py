@@ -8,11 +8,17 @@ from pathlib import Path
 
 from gem_core.cli import printable
 from gem_evaluation._records import FailedEpisode, PolicyFault
+from gem_evaluation._reporter import metrics_of
 from gem_evaluation._statistics import Estimate
+from gem_evaluation._store import read_episodes
 from gem_evaluation.results import Results, Summary
+from gem_train.rollout import StallWords, stalls
 
 REPORT = "report.md"
 MAX_FAILURES = 20
+_WORDS = StallWords(limit="max_tokens", system_prompt="system_prompt")
+_SHARES = {"only thought": "only_thought_share", "cut off": "truncated_share", "invalid": "invalid_share"}
+"""Columns of the table with shares of turns, which are there where one is not 0."""
 _FAULTS: Mapping[PolicyFault, str] = {
     "context_full": "with a full context",
     "only_thought": "with a response that was only thought",
@@ -24,12 +30,34 @@ _FAULTS: Mapping[PolicyFault, str] = {
 def table(results: Results) -> list[dict[str, str]]:
     """The main numbers, a row for each environment, and one for all if there are several."""
     several = len(results.environments) > 1
-    thoughts = results.together.only_thought_share > 0
-    return [_row(one, thoughts=thoughts) for one in [*results.environments, *([results.together] if several else [])]]
+    shares = [name for name, field in _SHARES.items() if getattr(results.together, field)]
+    return [_row(one, shares) for one in [*results.environments, *([results.together] if several else [])]]
 
 
-def _row(summary: Summary, *, thoughts: bool) -> dict[str, str]:
-    """A row of the table. `thoughts`: with the share of responses that were only thought."""
+def warnings(results: Results, folder: Path) -> list[str]:
+    """What explains a score without a success, a sentence each.
+
+    Args:
+        results: of the evaluation.
+        folder: of the evaluation, for the first response.
+    """
+    found = stalls(metrics_of(results))
+    return [one.text(_WORDS, _first_response(folder, one.env_id)) for one in found]
+
+
+def _first_response(folder: Path, label: str) -> str | None:
+    """In the first finished episode of an environment, or of the only one, if none of it was of use."""
+    own = (one.episode.summary() for one in read_episodes(folder) if label in ("", one.key.entry))
+    return next((summary.unread for summary in own), None)
+
+
+def share(part: float) -> str:
+    """A share of turns, in percent."""
+    return f"{part:.0%} of turns".replace("%", " %", 1)
+
+
+def _row(summary: Summary, shares: Sequence[str]) -> dict[str, str]:
+    """A row of the table, with these columns of `_SHARES`."""
     most = max(summary.pass_at, default=1)
     row = {
         "environment": summary.label,
@@ -42,8 +70,7 @@ def _row(summary: Summary, *, thoughts: bool) -> dict[str, str]:
             f"pass^{most}": percent(summary.pass_all[most]),
         }
     row |= {"return": number(summary.total_reward), "turns": f"{summary.turns:.1f}"}
-    if thoughts:
-        row |= {"only thought": f"{summary.only_thought_share:.0%} of turns".replace("%", " %", 1)}
+    row |= {name: share(getattr(summary, _SHARES[name])) for name in shares}
     row |= {"policy's fault": str(sum(summary.policy_faults.values())), "failed": str(summary.episodes.failed)}
     return row
 
@@ -62,14 +89,15 @@ def number(estimate: Estimate | None) -> str:
 
 def write_report(results: Results, failures: Iterable[FailedEpisode], folder: Path) -> None:
     """Write `report.md`."""
-    text = "\n".join(_lines(results, [*failures]))
+    text = "\n".join(_lines(results, [*failures], warnings(results, folder)))
     (folder / REPORT).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
 
-def _lines(results: Results, failures: Sequence[FailedEpisode]) -> Iterator[str]:
+def _lines(results: Results, failures: Sequence[FailedEpisode], warned: Sequence[str]) -> Iterator[str]:
     yield f"# {results.model}\n"
     yield from _markdown(table(results))
     yield "\nIntervals are 95 % intervals over tasks. Failed episodes are in no other number.\n"
+    yield from (f"**Warning:** {printable(text)}\n" for text in warned)
     for summary in results.environments:
         yield from _details(summary)
     if failures:

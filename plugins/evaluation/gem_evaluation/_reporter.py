@@ -108,6 +108,9 @@ def metrics_of(results: Results) -> dict[str, float]:
         for one in results.environments:
             metrics |= {
                 f"env/{one.label}/episodes": float(one.episodes.finished),
+                f"env/{one.label}/invalid": one.invalid_share,
+                f"env/{one.label}/truncated": one.truncated_share,
+                f"env/{one.label}/only_thought": one.only_thought_share,
                 **_estimates(one, f"env/{one.label}"),
             }
     return metrics

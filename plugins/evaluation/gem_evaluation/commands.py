@@ -10,7 +10,7 @@ import msgspec
 import typer
 from typer.core import TyperGroup
 
-from gem_core.cli import print_table, say
+from gem_core.cli import print_table, say, warn
 from gem_core.errors import NotFoundError, near_matches
 from gem_core.registry import spec
 from gem_core.specs import namespace_of
@@ -99,7 +99,7 @@ def run(
     from gem_evaluation._baselines import HumanModel
     from gem_evaluation._evaluation import evaluate, folder_of
     from gem_evaluation._naming import check_extra, load_model
-    from gem_evaluation._report import table
+    from gem_evaluation._report import table, warnings
     from gem_evaluation._settings import Entry
     from gem_evaluation._suites import load_suite
 
@@ -147,6 +147,8 @@ def run(
         typer.echo(msgspec.json.format(msgspec.json.encode(results)).decode())
     else:
         print_table(f"{player.name}: {folder / 'report.md'}", table(results))
+    for text in warnings(results, folder):
+        warn(text)
     if failed := results.together.episodes.failed:
         why = f"The most common error: {results.together.most_common_error:.300}"
         next_step = f"{folder / 'report.md'} lists them; --retry-failed plays them again"

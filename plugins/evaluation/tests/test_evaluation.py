@@ -22,7 +22,8 @@ from gem_core.cli._app import app
 from gem_evaluation import Entry, EvaluationError, FunctionModel, evaluate, load_model, read_saved
 from gem_evaluation._conversation import Reply, ToolCall
 from gem_evaluation._evaluation import evaluate_async
-from gem_evaluation._store import read_episodes, read_failures, read_identity
+from gem_evaluation._progress import Progress
+from gem_evaluation._store import Store, read_episodes, read_failures, read_identity
 from gem_support.chat_server import ChatServer, guess
 from gem_train.records import open_records
 
@@ -496,3 +497,43 @@ def test_wrong_use_of_the_program(arguments: list[str], said: str, tmp_path: Pat
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "evals").exists()
+
+
+def rambling(messages: Any) -> Reply:
+    return Reply("I think that it is", truncated=True)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_score_without_a_success_is_explained(tmp_path: Path, form: str) -> None:
+    options = ["--model", f"{__name__}:rambling", "--tasks", "2", "--output", str(tmp_path)]
+    done = CliRunner().invoke(app, ["eval", GAME, "math:Sample", *options, *(["--json"] if form == "json" else [])])
+    assert done.exit_code == 0, done.output
+    report = (tmp_path / "report.md").read_text()
+    warned = [line for line in done.stderr.splitlines() if line.startswith("Warning: ")]
+    shown = open_records(tmp_path).warnings
+    assert len(warned) == len(shown) == 2
+    for line, text, env_id in zip(warned, shown, (GAME, "math:Sample"), strict=True):
+        fact = f"{env_id}: all responses were cut off at "
+        assert line.startswith(f"Warning: {fact}max_tokens; the first was 'I think that it is'. Next: raise max_tokens")
+        assert f"**Warning:** {fact}max_tokens; the first was" in report
+        assert text.startswith(f"{fact}the token limit of a response; the first was 'I think that it is'.")
+    if form == "json":
+        assert json.loads(done.stdout)["together"]["truncated_share"] == 1.0
+    else:
+        assert done.stdout.count("100 % of turns") == 6, "cut off and invalid, of each and of both"
+
+
+def test_a_score_that_needs_no_explanation_has_none(tmp_path: Path) -> None:
+    evaluate(GAME, load_model("random"), tasks=3, output=tmp_path)
+    report = (tmp_path / "report.md").read_text()
+    for word in ("Warning", "| cut off |", "| invalid |"):
+        assert word not in report
+    assert open_records(tmp_path).warnings == []
+
+
+def test_the_progress_line_has_the_shares_of_turns_that_were_of_no_use(tmp_path: Path) -> None:
+    model = FunctionModel(rambling, "rambling", most_at_once=1)
+    evaluate(GAME, model, tasks=2, output=tmp_path)
+    with Store(tmp_path, read_identity(tmp_path)) as store:
+        line = Progress(store, model, {GAME: (2, 1)}).line()
+    assert ", cut off 100 % of turns, invalid 100 % of turns" in line

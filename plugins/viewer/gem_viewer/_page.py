@@ -67,6 +67,7 @@ def described(records: Records, name: str) -> dict[str, Any]:
         "kwargs": _env_kwargs(settings),
         "versions": dict(records.versions),
         "gaps": list(records.gaps),
+        "warnings": list(records.warnings),
     }
 
 

@@ -80,6 +80,18 @@ def saved_model(folder: Path) -> Path:
     return folder
 
 
+UNREAD = "game:WikiGame-v0-easy"
+"""Random tokens are never a link of a page, so no response of this environment is of use."""
+
+
+def assert_warned(said: str, limit: str) -> None:
+    """Assert that the run said once what is wrong with the responses of `UNREAD`, in the framework's words."""
+    warnings = [line for line in said.splitlines() if f"Warning: {UNREAD}: " in line]
+    assert len(warnings) == 1, said[-3000:]
+    cut_off, unread = f"were cut off at {limit}; the first was '", "had the form that the environment reads"
+    assert cut_off in warnings[0] or unread in warnings[0]
+
+
 def assert_played(episodes: Sequence[Episode], *, desk: bool = True) -> None:
     """Assert that every kind was played without errors, and none more often at once than its limit allows."""
     assert {one.env_id for one in episodes} == {*limits(desk=desk)}

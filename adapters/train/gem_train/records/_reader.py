@@ -20,6 +20,7 @@ from gem_core.specs import RecordSource
 from gem_train.records._content import RecordedEpisode, RecordedSummary, Trained, add_training, untrained
 from gem_train.records._files import EpisodeFile, FrameFile, LineFile, Training
 from gem_train.records._recorder import SUFFIX
+from gem_train.records._warnings import evaluation_warnings, training_warnings
 
 _METRICS = "metrics.jsonl"
 _SUBFOLDER = "records"
@@ -102,6 +103,14 @@ class Records:
         for line in [*recorded, *(line for place in places for line in _metrics(place))]:
             lines.setdefault(line["step"], {}).update(line)
         return [lines[step] for step in sorted(lines)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why a training cannot learn, or what explains the score of an evaluation; a sentence each."""
+        if self.kind == "evaluation":
+            return [*evaluation_warnings(self.summaries)]
+        over = not any(file.open_rollouts for file in self._frames.values())
+        return [*training_warnings(self.metrics, self.summaries, over=over)]
 
     @property
     def gaps(self) -> list[str]:

@@ -147,6 +147,8 @@ class RunRecorder:
         if full and self.tokenizer is not None:
             self._write_texts(self.tokenizer, episode)
         head = {"kind": "episode", "rollout": episode.run, **summary_fields(episode)}
+        if not full:
+            del head["unread"]  # a text
         return head, packed_episode(episode, full=full)
 
     def _update_frame(self, update: Update) -> tuple[dict[str, Any], bytes]:

@@ -19,6 +19,7 @@ from gem_train.rollout._reporter import MAX_SAMPLES, Reporter
 from gem_train.rollout._runner import BaseEpisodeRunner, EpisodeRunner
 from gem_train.rollout._secrets import without_secrets
 from gem_train.rollout._settings import RolloutSettings
+from gem_train.rollout._stalls import Stall, StallDetector, StallWords, stalls
 from gem_train.rollout._template import ChatTemplate, Tokenizer, end_token_ids
 from gem_train.rollout._thoughts import Thoughts
 from gem_train.rollout.records import recorded, restored
@@ -49,6 +50,9 @@ __all__ = [
     "RoundBudget",
     "Run",
     "Source",
+    "Stall",
+    "StallDetector",
+    "StallWords",
     "StopReason",
     "Thoughts",
     "TokenSequence",
@@ -64,5 +68,6 @@ __all__ = [
     "recorded",
     "recording",
     "restored",
+    "stalls",
     "without_secrets",
 ]

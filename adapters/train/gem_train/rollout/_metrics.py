@@ -18,8 +18,9 @@ def episode_metrics(episodes: Sequence[EpisodeSummary], dropped: int = 0) -> dic
     the episodes played), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count). If
     the policy wrote summaries also `episode/compactions`. With tools also `episode/tool_calls` (over the episodes with
     tools), and if any was called `tool/success` (share of calls). With several environments also `env/<id>/episodes`
-    (count), `env/<id>/return`, `env/<id>/success`, `env/<id>/turns`. With matches also `agent/<agent>/return`,
-    `agent/<agent>/success`, `agent/<agent>/turns`, of an agent in all environments.
+    (count), `env/<id>/return`, `env/<id>/success`, `env/<id>/turns`, `env/<id>/invalid`, `env/<id>/truncated`. With
+    matches also `agent/<agent>/return`, `agent/<agent>/success`, `agent/<agent>/turns`, of an agent in all
+    environments.
 
     Args:
         episodes: the episodes of a batch.
@@ -78,6 +79,8 @@ def _per_environment(episodes: Sequence[EpisodeSummary], env_ids: Sequence[str])
         means = _means(own)
         metrics[f"env/{env_id}/episodes"] = float(len(own))
         metrics |= {f"env/{env_id}/{name}": means[f"episode/{name}"] for name in ("return", "success", "turns")}
+        shares = {name: means.get(f"turn/{name}") for name in ("invalid", "truncated")}
+        metrics |= {f"env/{env_id}/{name}": share for name, share in shares.items() if share is not None}
     return metrics
 
 

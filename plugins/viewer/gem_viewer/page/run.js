@@ -53,7 +53,7 @@ class RunView {
     const about = (...fields) => this.runs.runs.map((run) => [run.name, ...fields.map((field) => run[field])]);
     this.parts = this._trainedParts();
     const names = this._metricNames();
-    this._slot("head", [about("gaps"), this._counted()], () => this._head());
+    this._slot("head", [about("gaps", "warnings"), this._counted()], () => this._head());
     this._slot("environments", this._parts().map(({ key, rows }) => [key, this._facts(rows)]), () => this._environments());
     this._slot("curves", this.parts.map(({ key, label, colour }) => [key, label, colour]), () => this._curves());
     this._slot("metrics", [names, this.parts.length > 0], () => this._metrics(names));
@@ -75,12 +75,15 @@ class RunView {
   }
 
   _head() {
-    const gaps = this.runs.runs.flatMap((run) => run.gaps.map((gap) => [run, gap]));
-    const several = this.runs.runs.length > 1;
     return el("div", {},
       el("h1", {}, visible(this.runs.runs.map((run) => run.name).join(", ")), " ", el("span", { class: "faint" }, this._counted())),
-      gaps.length ? el("section", { class: "gaps", "aria-label": "What is missing" }, el("h2", {}, "What is missing"),
-        el("ul", {}, ...gaps.map(([run, gap]) => el("li", {}, several ? visible(`${run.name}: `) : "", visible(gap))))) : "");
+      this._sentences("What is missing", "gaps"), this._sentences("Warnings", "warnings"));
+  }
+
+  _sentences(title, field) {
+    const several = this.runs.runs.length > 1;
+    const items = this.runs.runs.flatMap((run) => run[field].map((text) => el("li", {}, visible(several ? `${run.name}: ${text}` : text))));
+    return items.length ? el("section", { class: `said ${field}`, "aria-label": title }, el("h2", {}, title), el("ul", {}, ...items)) : "";
   }
 
   _counted() {
@@ -105,7 +108,7 @@ class RunView {
     const splits = this.runs.values("split").length > 0;
     const parts = this._parts();
     if (!parts.length) return el("p", { class: "faint" }, "No episode has ended yet, or none was recorded.");
-    const heads = [...(several ? ["Run"] : []), "Environment", ...(splits ? ["Split"] : []), "Episodes", "Success", "Return", "Turns", "Tokens", "Invalid", "Failed", "Tool calls"];
+    const heads = [...(several ? ["Run"] : []), "Environment", ...(splits ? ["Split"] : []), "Episodes", "Success", "Return", "Turns", "Tokens", "Cut off", "Invalid", "Failed", "Tool calls"];
     const lines = parts.map(({ run, env, split, rows }) => {
       const facts = this._facts(rows);
       const query = new URLSearchParams({ ...(several ? { run } : {}), env, ...(split && splits ? { split } : {}) });
@@ -114,17 +117,17 @@ class RunView {
       return el("tr", {}, ...(several ? [el("td", {}, visible(run))] : []), el("td", {}, el("a", { href: `#episodes?${query}` }, visible(env))),
         ...(splits ? [el("td", {}, split || "–")] : []), cell(integer(rows.length)),
         el("td", {}, el("div", { class: "success" }, el("span", { class: "share-track" }, bar), el("span", { class: "number" }, percent(facts.success)))),
-        cell(number(facts.return)), cell(number(facts.turns, 1)), cell(number(facts.tokens, 0)), cell(percent(facts.invalid)),
-        cell(percent(facts.failed)), cell(number(facts.tools, 1)));
+        cell(number(facts.return)), cell(number(facts.turns, 1)), cell(number(facts.tokens, 0)), cell(percent(facts.truncated)),
+        cell(percent(facts.invalid)), cell(percent(facts.failed)), cell(number(facts.tools, 1)));
     });
     return el("section", {}, el("h2", {}, "Environments"), el("div", { class: "scroll" },
-      el("table", { class: "facts-table" }, el("thead", {}, el("tr", {}, ...heads.map((head, at) => el("th", { scope: "col", class: at >= heads.length - 7 && head !== "Success" ? "number" : null }, head)))), el("tbody", {}, ...lines))));
+      el("table", { class: "facts-table" }, el("thead", {}, el("tr", {}, ...heads.map((head, at) => el("th", { scope: "col", class: at >= heads.length - 8 && head !== "Success" ? "number" : null }, head)))), el("tbody", {}, ...lines))));
   }
 
   _facts(rows) {
     const { mean, stops } = this._statistics(rows);
     return { count: rows.length, success: mean("success"), return: mean("return"), turns: mean("turns"), tokens: mean("tokens"),
-      invalid: mean("invalid") / mean("turns"), failed: stops("env_error"), tools: mean("tool_calls") };
+      truncated: mean("truncated") / mean("turns"), invalid: mean("invalid") / mean("turns"), failed: stops("env_error"), tools: mean("tool_calls") };
   }
 
   _statistics(rows) {

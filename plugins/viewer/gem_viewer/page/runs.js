@@ -51,8 +51,8 @@ class Runs {
       const run = this.runs[number];
       for (const [index, update] of one.changes) run.columns.update[index] = update;
       const grown = one.columns.id.length > 0 || one.changes.length > 0;
-      changed ||= grown || one.metrics.step?.length > 0 || JSON.stringify(one.gaps) !== JSON.stringify(run.gaps);
-      for (const name of ["gaps", "settings", "versions", "kwargs", "seen"]) run[name] = one[name];
+      changed ||= grown || one.metrics.step?.length > 0 || ["gaps", "warnings"].some((name) => JSON.stringify(one[name]) !== JSON.stringify(run[name]));
+      for (const name of ["gaps", "warnings", "settings", "versions", "kwargs", "seen"]) run[name] = one[name];
       if (grown) this._blocks.forget(`${number}-`);
       this._append(run, one.columns);
       addMetrics(run.metrics, one.metrics);
