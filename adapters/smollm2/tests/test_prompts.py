@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 import gem_core
-from gem_core.episode import Episode, Turn
+from gem_core.episode import Episode
 from gem_core.errors import TemplateError
 from gem_core.tools import FunctionTool, ToolEnv
 from gem_support.hard_texts import PLAIN, HardTexts, HardWriter, Said, hostile
+from gem_support.rendered_prompts import Shown, check_prompt, role_of, without_end
 from gem_support.trained_rows import assert_trained_as_sampled
 from gem_train.rollout import BatchCollector, ChatTemplate, Conversation, RolloutSettings, StopReason
 from gem_train.rollout.compaction import REQUEST
@@ -27,14 +28,6 @@ TALKS = {
 for _name, _texts in TALKS.items():
     gem_core.register(_name, partial(HardTexts, _texts, tools=True))
 gem_core.register("real:Long-v0", partial(HardTexts, PLAIN, turns=24))
-
-
-class Shown(NamedTuple):
-    """A message, and the ids of the response that a later prompt shows after it."""
-
-    role: str
-    message: str
-    response: list[int]
 
 
 def episodes_of(tokenizer: Any, env_id: str, rounds: int, **chosen: Any) -> Iterator[tuple[Episode, list[Said]]]:
@@ -54,57 +47,6 @@ def episodes_of(tokenizer: Any, env_id: str, rounds: int, **chosen: Any) -> Iter
     collector.close()
 
 
-def role_of(turns: Sequence[Turn], position: int) -> str:
-    """The role of a turn's message."""
-    return "tool" if position and turns[position - 1].info.get("use_tool") else "user"
-
-
-def rendered(
-    tokenizer: Any, system: str | None, shown: Sequence[Shown], message: tuple[str, str], **options: Any
-) -> Any:
-    """What `apply_chat_template` writes, in parts between the responses."""
-    messages = [] if system is None else [{"role": "system", "content": system}]
-    for place, (role, content, _) in enumerate(shown):
-        messages += [{"role": role, "content": content}, {"role": "assistant", "content": f"RESPONSE{place}STANDS"}]
-    messages.append({"role": message[0], "content": message[1]})
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **options)
-    parts: list[str] = []
-    for place in range(len(shown)):
-        part, found, text = text.partition(f"RESPONSE{place}STANDS")
-        assert found
-        parts.append(part)
-    return [*parts, text]
-
-
-def check_prompt(
-    tokenizer: Any,
-    prompt: Sequence[int],
-    system: str | None,
-    shown: Sequence[Shown],
-    message: tuple[str, str],
-    **options: Any,
-) -> None:
-    """The prompt is the template's rendering of these messages, with the responses' ids as they are."""
-    responses = [one.response for one in shown]
-    parts = rendered(tokenizer, system, shown, message, **options)
-    if any(
-        one in text for one in tokenizer.added_tokens_encoder for text in [message[1], *(one.message for one in shown)]
-    ):
-        text = [part for pair in zip(parts, [*map(tokenizer.decode, responses), ""], strict=True) for part in pair]
-        assert tokenizer.decode([*prompt]) == "".join(text)
-        parts = rendered(tokenizer, system, [Shown(one.role, ".", []) for one in shown], (message[0], "."), **options)
-        controls = [one for one in expected_ids(tokenizer, parts, responses) if one < CONTROLS]
-        assert [one for one in prompt if one < CONTROLS] == controls
-    else:
-        assert [*prompt] == expected_ids(tokenizer, parts, responses)
-
-
-def expected_ids(tokenizer: Any, parts: Sequence[str], responses: Sequence[list[int]]) -> list[int]:
-    """The ids of the parts with those of the responses between them."""
-    first, *others = [tokenizer.encode(part, add_special_tokens=False) for part in parts]
-    return [*first, *(one for ids, part in zip(responses, others, strict=True) for one in [*ids, *part])]
-
-
 @pytest.mark.parametrize("history", [None, 1, 2, 3])
 @pytest.mark.parametrize("thoughts", ["keep", "drop"])
 @pytest.mark.parametrize("env_id", TALKS)
@@ -116,7 +58,7 @@ def test_every_prompt_is_the_templates_rendering(
         settings = {"history": history, "thoughts": thoughts, "system_prompt": system}
         for episode, said in episodes_of(tokenizer, env_id, 6, **settings):
             turns = episode.turns
-            later = [one.speech if thoughts == "drop" else without_end(tokenizer, one) for one in said]
+            later = [one.speech if thoughts == "drop" else without_end(tokenizer, one.ids.tolist()) for one in said]
             shown = [Shown(role_of(turns, at), turn.observation, later[at]) for at, turn in enumerate(turns)]
             assert len(turns) == 5
             for at, (turn, one) in enumerate(zip(turns, said, strict=True)):
@@ -134,12 +76,6 @@ def test_every_prompt_is_the_templates_rendering(
                 tools += shown[at].role == "tool"
             assert_trained_as_sampled(episode, [one[:3] for one in said])
     assert min(drifting, dropped, tools) > 10
-
-
-def without_end(tokenizer: Any, one: Said) -> list[int]:
-    """A response without the end of its turn, which the template writes."""
-    ids = one.ids.tolist()
-    return ids[:-1] if ids[-1] == tokenizer.eos_token_id else ids
 
 
 def test_a_conversation_in_canonical_ids_is_one_rendering(tokenizer: Any) -> None:
@@ -168,7 +104,7 @@ def test_a_summary_takes_the_place_of_what_was_said(tokenizer: Any, thoughts: An
         for turn, one in zip(episode.turns, said, strict=True):
             assert turn.compaction == (turn.observation == REQUEST)
             check_prompt(tokenizer, one.prompt, None, shown, ("user", turn.observation))
-            response = one.speech if thoughts == "drop" else without_end(tokenizer, one)
+            response = one.speech if thoughts == "drop" else without_end(tokenizer, one.ids.tolist())
             if turn.compaction:
                 shown, summaries = [shown[0]._replace(response=response)], summaries + 1
             else:
