@@ -18,7 +18,7 @@ from gem_core.episode import Episode, Logprobs, TokenIds, Turn, as_logprobs, as_
 from gem_core.errors import PolicyError, SettingsError
 from gem_core.vector import Transition
 from gem_support.example_counts import examples
-from gem_support.trained_rows import rows_as_sampled
+from gem_support.trained_rows import assert_trained_as_sampled
 from gem_train.rollout import (
     BatchCollector,
     ChatTemplate,
@@ -32,7 +32,7 @@ from gem_train.rollout import (
 from gem_train.rollout._match import MatchBuilder
 from gem_train.rollout.compaction import REQUEST
 from gem_train.rollout.records import recorded, restored
-from gem_train.rows import RowKind, rows_of
+from gem_train.rows import rows_of
 from gem_train.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -93,14 +93,6 @@ class Sampler:
         logprobs = [-self._random.random() for _ in ids]
         self.said.append((prompt, as_token_ids(ids), as_logprobs(logprobs)))
         return Completion(ids, logprobs)
-
-
-def assert_trained_as_sampled(episode: Episode, said: Sequence[tuple[TokenIds, TokenIds, Logprobs]]) -> None:
-    """Each call of the policy is one turn of one row, with the prompt that it saw."""
-    kinds: tuple[RowKind, RowKind] = ("episode", "turn")
-    for kind in kinds:
-        rows = rows_as_sampled(episode, kind, said)
-        assert sum(sum(row.mask) for row in rows) == sum(len(ids) for _, ids, _ in said)
 
 
 @pytest.mark.parametrize("driver", ["collector", "runner"])

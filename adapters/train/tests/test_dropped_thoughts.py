@@ -7,17 +7,15 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 import gem_core
 from gem_core import Env
-from gem_core.advantages import compute_advantages
-from gem_core.episode import Episode, Logprobs, TokenIds, as_logprobs, as_token_ids
+from gem_core.episode import Episode, TokenIds, as_logprobs, as_token_ids
 from gem_core.errors import SettingsError
 from gem_core.vector import Transition
 from gem_support import chat_families
-from gem_support.trained_rows import rows_as_sampled
+from gem_support.trained_rows import Said, assert_trained_as_sampled
 from gem_train.rollout import (
     BatchCollector,
     ChatTemplate,
@@ -30,14 +28,11 @@ from gem_train.rollout import (
 )
 from gem_train.rollout._match import MatchBuilder
 from gem_train.rollout.compaction import REQUEST
-from gem_train.rows import RowKind, rows_of
+from gem_train.rows import rows_of
 from gem_train.settings import RunSettings
-from gem_train.turn_table import TurnTable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-Said = tuple[TokenIds, TokenIds, Logprobs]
 
 
 def written(*, earlier: str = "", always: str = "", next: str = "", chained: bool = False, strip: bool = True) -> str:
@@ -297,24 +292,6 @@ class Thinker:
         logprobs = [-self._chance.random() for _ in ids]
         self.said.append((prompt, as_token_ids(ids), as_logprobs(logprobs)))
         return Completion(ids, logprobs)
-
-
-def assert_trained_as_sampled(episode: Episode, said: Sequence[Said]) -> None:
-    """Each call of the policy is one turn of one row, with the prompt that it saw, in both kinds of rows; and each
-    turn's advantage is on exactly the turn's tokens."""
-    kinds: tuple[RowKind, RowKind] = ("episode", "turn")
-    for kind in kinds:
-        rows = rows_as_sampled(episode, kind, said)
-        turns = TurnTable.of([row.turns for row in rows], [0] * len(rows), [0] * len(rows))
-        advantages, _ = compute_advantages("reinforce", turns.batch(), gamma=0.5)
-        [table] = turns.spread(advantages, [(len(rows), max(len(row.ids) for row in rows))])
-        expected = np.zeros_like(table)
-        rewards = [turn.reward for turn in episode.turns]
-        for number, row in enumerate(rows):
-            for turn in row.turns:
-                after = rewards[turn.position :]
-                expected[number, turn.start : turn.end] = sum(one * 0.5**step for step, one in enumerate(after))
-        np.testing.assert_allclose(table, expected, rtol=1e-6)
 
 
 class Steps(Env):

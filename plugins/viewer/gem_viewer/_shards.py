@@ -34,13 +34,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gem_core.responses import read_response
+from gem_train.records import token_pieces
 from gem_viewer._columns import finite
 
 if TYPE_CHECKING:
     from array import array
 
     from gem_core.episode import Episode, Turn
-    from gem_train.records import RecordedEpisode, Trained
+    from gem_train.records import RecordedEpisode, TokenText, Trained
 
 BLOCK = 50
 """Episodes of a shard."""
@@ -62,10 +63,10 @@ class TokenTable:
     """The tokens that a run's episodes have, in order of appearance.
 
     Args:
-        texts: text by token id; a token without text is shown as its id.
+        texts: text or bytes by token id; a token without text is shown as its id.
     """
 
-    def __init__(self, texts: Mapping[int, str]) -> None:
+    def __init__(self, texts: Mapping[int, TokenText]) -> None:
         self.texts = texts
         self._places: dict[int, int] = {}
 
@@ -80,14 +81,15 @@ class TokenTable:
     def text(self, ids: Iterable[int]) -> str | None:
         """The texts of these tokens, joined; `None` where one is unknown."""
         try:
-            return "".join([self.texts[one] for one in ids])
+            return "".join(token_pieces(self.texts[one] for one in ids))
         except KeyError:
             return None
 
     def entries(self, start: int = 0) -> dict[str, list[Any]]:
-        """Ids and texts (`None`: unknown) from this place on."""
+        """Ids and texts (`None`: unknown; numbers: bytes of a part of a character) from this place on."""
         ids = list(self._places)[start:]
-        return {"ids": ids, "texts": [self.texts.get(one) for one in ids]}
+        texts = [self.texts.get(one) for one in ids]
+        return {"ids": ids, "texts": [[*one] if isinstance(one, bytes) else one for one in texts]}
 
 
 def shard(episodes: Sequence[RecordedEpisode | Unreadable], table: TokenTable, level: int = 6) -> list[bytes]:

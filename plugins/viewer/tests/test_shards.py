@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from made_up import Plan, Vocabulary, episode, write_run
 
-from gem_core.episode import as_logprobs
+from gem_core.episode import as_logprobs, as_token_ids
 from gem_train.records import RecordedEpisode, RecordedSummary, Trained, open_records
 from gem_viewer._columns import columns
 from gem_viewer._shards import BLOCK, TokenTable, shard
@@ -95,6 +95,24 @@ def test_slices_count_as_javascript_does() -> None:
     turn.response = "🙂🙂"
     (found,) = json.loads(inflated(shard([one], TokenTable(texts))[0]))["episodes"]
     assert found["turns"][0]["response"] == [0, 4]
+
+
+def test_a_text_is_found_in_tokens_that_have_parts_of_its_characters() -> None:
+    one = recorded()
+    turn = one.episode.turns[0]
+    one.episode.sequences[0].ids[turn.start : turn.start + 3] = as_token_ids([10, 11, 12])
+    texts: dict[int, str | bytes] = {
+        **dict.fromkeys(range(100), "."),
+        10: " go漢".encode()[:4],
+        11: b"\xbc",
+        12: b"\xa2",
+    }
+    turn.response = "go漢."
+    table = TokenTable(texts)
+    (found,) = json.loads(inflated(shard([one], table)[0]))["episodes"]
+    assert found["turns"][0]["response"] == [1, 5]
+    entries = table.entries()
+    assert dict(zip(entries["ids"], entries["texts"], strict=True))[11] == [0xBC]
 
 
 def test_numbers_that_are_unknown_or_not_finite() -> None:

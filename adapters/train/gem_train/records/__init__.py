@@ -9,6 +9,7 @@ from gem_core.update import Update
 from gem_train.records._content import RecordedEpisode, RecordedSummary, Trained
 from gem_train.records._reader import Records, open_records, read_episodes
 from gem_train.records._recorder import Detail, RunRecorder
+from gem_train.records._token_texts import TokenText, token_pieces
 
 __all__ = [
     "Detail",
@@ -17,8 +18,10 @@ __all__ = [
     "Records",
     "RecordsError",
     "RunRecorder",
+    "TokenText",
     "Trained",
     "Update",
     "open_records",
     "read_episodes",
+    "token_pieces",
 ]

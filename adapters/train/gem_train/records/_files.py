@@ -15,6 +15,7 @@ from gem_core.errors import RecordsError
 from gem_core.specs import RecordSource
 from gem_train.records._content import RecordedSummary, summary_fields, summary_of, unpacked_episode
 from gem_train.records._frames import Frame, FrameReader
+from gem_train.records._token_texts import TokenText
 from gem_train.rollout.records import restored
 
 _DECODING = (msgspec.DecodeError, ValueError, LookupError, TypeError, zlib.error)
@@ -71,7 +72,7 @@ class FrameFile:
         self.summaries: list[RecordedSummary] = []
         self.started: dict[str, Any] = {}
         """Its first frame: settings, versions, detail, share, time."""
-        self.texts: dict[int, str] = {}
+        self.texts: dict[int, TokenText] = {}
         self.updates: list[dict[str, Any]] = []
         """The heads of its updates."""
         self.trainings: list[tuple[str, Training]] = []

@@ -20,6 +20,7 @@ from gem_core.specs import RecordSource
 from gem_train.records._content import RecordedEpisode, RecordedSummary, Trained, add_training, untrained
 from gem_train.records._files import EpisodeFile, FrameFile, LineFile, Training
 from gem_train.records._recorder import SUFFIX
+from gem_train.records._token_texts import TokenText, token_pieces
 from gem_train.records._warnings import evaluation_warnings, training_warnings
 
 _METRICS = "metrics.jsonl"
@@ -42,8 +43,8 @@ class Records:
         """The name of the folder or file."""
         self.summaries: list[RecordedSummary] = []
         """One for each episode. `refresh` appends, and sets `update` where an update has come."""
-        self.texts: dict[int, str] = {}
-        """The text of each token id; empty if unknown."""
+        self.texts: dict[int, TokenText] = {}
+        """The text of each token id, or its bytes where it has a part of a character; empty if unknown."""
         self._frames: dict[Path, FrameFile] = {}
         self._lines: dict[Path, LineFile] = {}
         self._unreadable: dict[Path, str] = {}
@@ -128,6 +129,14 @@ class Records:
         file, number = self._places[index]
         episode, summary = file.episode(number), self.summaries[index]
         return RecordedEpisode(summary, episode, _updates(self._trainings.get(summary.id, ()), episode))
+
+    def token_texts(self, ids: Iterable[int]) -> list[str]:
+        """The text of each token of a sequence; a character of several tokens is that of the last of them.
+
+        Raises:
+            KeyError: the records do not have the text of a token.
+        """
+        return token_pieces(self.texts[one] for one in ids)
 
     def _find_files(self) -> None:
         for path in _frame_files(self.path):

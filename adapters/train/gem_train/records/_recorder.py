@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from gem_core.seeding import derive_seed
 from gem_core.update import Update
 from gem_train.records._content import packed_episode, packed_training, summary_fields
 from gem_train.records._frames import FrameWriter
+from gem_train.records._token_texts import Decoder, token_text
 from gem_train.rollout._recorder import as_utf8, encoded_plain
 from gem_train.rollout._secrets import without_secrets
 
@@ -31,14 +32,6 @@ Detail = Literal["none", "summary", "full"]
 SUFFIX = ".gemrec"
 
 _log = logging.getLogger(__name__)
-
-
-class Decoder(Protocol):
-    """The part of a tokenizer that turns ids into text."""
-
-    def decode(self, token_ids: Any, /, **kwargs: Any) -> Any:
-        """Token ids to text."""
-        ...
 
 
 class RunRecorder:
@@ -173,16 +166,9 @@ class RunRecorder:
         found = [np.unique(np.asarray(sequence.ids)).tolist() for sequence in episode.sequences]
         new = sorted({one for ids in found for one in ids} - self._known)
         if new:
-            texts = [_text(tokenizer, one) for one in new]
+            texts = [token_text(tokenizer, one) for one in new]
             self._writer.write({"kind": "texts"}, msgspec.msgpack.encode({"ids": new, "texts": texts}))
             self._known.update(new)
-
-
-def _text(tokenizer: Decoder, token: int) -> str:
-    try:
-        return as_utf8(str(tokenizer.decode([token], skip_special_tokens=False)))
-    except Exception:  # an id that the tokenizer does not have
-        return ""
 
 
 def _described(run: Run) -> bytes:

@@ -162,10 +162,28 @@ function withTexts(details) {
   return details;
 }
 
-function textOf({ places, table }, from, to) {
-  let text = "";
-  for (let at = from; at < to; at++) text += table.texts[places[at]];
-  return text;
+// The texts of tokens that follow each other; null: unknown. A character whose bytes are in several is that of the last.
+function piecesOf({ places, table }, from, to) {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const pieces = [];
+  const end = () => {
+    const rest = decoder.decode();
+    if (rest) pieces[pieces.length - 1] += rest;
+  };
+  for (let at = from; at < to; at++) {
+    const text = table.texts[places[at]] ?? null;
+    if (Array.isArray(text)) pieces.push(decoder.decode(new Uint8Array(text), { stream: true }));
+    else {
+      end();
+      pieces.push(text);
+    }
+  }
+  end();
+  return pieces;
+}
+
+function textOf(details, from, to) {
+  return piecesOf(details, from, to).join("");
 }
 
 const UNIT = 1e-6;

@@ -99,18 +99,21 @@ class TokensView {
     const { places, table } = this.details;
     const { starts } = this.tokens;
     const thoughtEnd = turn === null || !this.details.turns[turn].thought ? 0 : (this.details.turns[turn].thoughtEnd ?? 0);
+    const pieces = piecesOf(this.details, base + from, base + to);
     let characters = 0;
     for (let at = from; at < to; at++) {
       const place = places[base + at];
-      const text = table.texts[place];
+      const text = pieces[at - from];
+      const part = text === "" && Array.isArray(table.texts[place]); // of a character that a later token completes
       const span = document.createElement("span");
       characters += text?.length ?? 0;
-      if (characters <= thoughtEnd) span.dataset.thought = "";
-      if (text === null || text === undefined) span.textContent = `⟨${table.ids[place]}⟩`;
+      if (characters + (part ? 1 : 0) <= thoughtEnd) span.dataset.thought = "";
+      if (text === null) span.textContent = `⟨${table.ids[place]}⟩`;
+      else if (part) span.dataset.part = "";
       else if (text === "") span.textContent = "∅";
       else if (HIDDEN.test(text)) span.append(visible(text));
       else span.textContent = text.includes("\n") ? text.replaceAll("\n", "↵\n") : text;
-      span.token = { place, at, turn, sampled: turn === null ? null : starts[turn] + at - from };
+      span.token = { place, at, turn, text, sampled: turn === null ? null : starts[turn] + at - from };
       if (turn === null) span.className = "prompt-token";
       else span.className = this._class(span.token);
       this.spans.push(span);
@@ -140,10 +143,11 @@ class TokensView {
     this.current?.classList.remove("pointed");
     this.current = span;
     span.classList.add("pointed");
-    const { place, at, turn, sampled } = span.token;
+    const { place, at, turn, sampled, text } = span.token;
     const { table } = this.details;
-    const text = table.texts[place];
     const facts = [`id ${table.ids[place]}`, `position ${at}`];
+    const bytes = table.texts[place];
+    if (Array.isArray(bytes)) facts.push(`bytes ${bytes.map((one) => one.toString(16).padStart(2, "0")).join(" ")}`);
     if (turn === null) facts.push("prompt, not sampled");
     else {
       facts.push(`turn ${turn + 1}`);
@@ -151,7 +155,7 @@ class TokensView {
         if (name !== "mask") facts.push(`${SHORT[name]} ${number(MEASURES[name].value(this.tokens, sampled, turn, this.trained), 6)}`);
       }
     }
-    this.readout.replaceChildren(el("code", {}, visible(JSON.stringify(text ?? null))), ` ${facts.join("  ·  ")}`);
+    this.readout.replaceChildren(el("code", {}, visible(JSON.stringify(text))), ` ${facts.join("  ·  ")}`);
   }
 
   _key(event) {
