@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from transformers import DynamicCache, GenerationConfig
 from transformers.cache_utils import DynamicLayer
 
+from gem_train.versions import cache_name
+
 _BYTES = 4
 """Bytes of an id in a key."""
 
@@ -75,12 +77,8 @@ class KeptPrefixes:
                 self.clear()
                 return original(input_ids, attention_mask=attention_mask, generation_config=generation_config, **others)
             cache = self._continued(model, input_ids, attention_mask)
-            output = original(
-                input_ids,
-                attention_mask=attention_mask,
-                generation_config=generation_config,
-                past_key_values=cache,
-            )
+            known = {cache_name(): cache}
+            output = original(input_ids, attention_mask=attention_mask, generation_config=generation_config, **known)
             self._keep(cache, output, attention_mask, generation_config)
             return output
 
@@ -146,9 +144,11 @@ def _common_beginning(
         return None
     ids = prompts[:1, starts[0] : starts[0] + length]
     cache = DynamicCache(config=model.config)
-    fewer_logits = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
+    options: dict[str, Any] = {cache_name(): cache, "use_cache": True}
+    if model._supports_logits_to_keep():
+        options["logits_to_keep"] = 1
     with torch.no_grad():
-        model(input_ids=torch.from_numpy(ids).long().to(device), past_key_values=cache, use_cache=True, **fewer_logits)
+        model(input_ids=torch.from_numpy(ids).long().to(device), **options)
     if cache.get_seq_length() != length:
         return None
     return _Kept(cache, np.zeros(1, dtype=np.int64), {length: {ids.tobytes(): 0}})

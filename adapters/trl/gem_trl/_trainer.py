@@ -28,6 +28,7 @@ from gem_core.vector import share_slots
 from gem_train.ahead import SamplingThread
 from gem_train.cleanup import clean_up_after_this_process
 from gem_train.metrics import announcement, staleness_metrics
+from gem_train.models import model_folder
 from gem_train.playing import build_collector, prepare_process
 from gem_train.recording import log_exceptions
 from gem_train.rollout import Batch, BatchCollector, Episode, ImageReader, Policy, RolloutSettings, batch_metrics
@@ -68,7 +69,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     over all sampled tokens, divided by the number of episodes and `max_completion_length`, for either `row`.
 
     Args:
-        model: a model, a path or a hub id, as for `GRPOTrainer`.
+        model: a model, a path or a hub id, as for `GRPOTrainer`, or a name that a package declares, such as `smollm2`.
         args: the settings.
         processing_class: the tokenizer, or a processor with tokenizer and image processor; by default the model's own.
         image_processor: of a vision-language model, for environments that show images; see docs/images.md.
@@ -123,7 +124,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         # TRL warns that rollout_func may change. A test checks it here, so the warning is hidden.
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         super().__init__(
-            model=model,
+            model=model_folder(model) if isinstance(model, str) else model,
             reward_funcs=self.episode_return,
             args=args,
             train_dataset=_placeholder_prompts(args.generation_batch_size or 1),
