@@ -18,7 +18,7 @@ from gem_train.versions import cache_name
 _BYTES = 4
 """Bytes of an id in a key."""
 
-_MIN_SHARE = 0.25
+MIN_SHARE = 0.25
 """A common beginning that is a smaller share of the longest prompt may cost more than it saves."""
 
 
@@ -95,7 +95,7 @@ class KeptPrefixes:
         cache = DynamicCache(config=model.config)
         kept, self._kept = self._kept, None
         prompts, starts = _ids_of(input_ids), _first_columns(attention_mask)
-        if kept is None and _can_compute_beginnings(model):
+        if kept is None and can_compute_beginnings(model):
             kept = _common_beginning(model, prompts, starts, input_ids.device)
         if kept is None:
             return cache
@@ -124,7 +124,8 @@ class KeptPrefixes:
         self._kept = _Kept(cache, starts, rows)
 
 
-def _can_compute_beginnings(model: Any) -> bool:
+def can_compute_beginnings(model: Any) -> bool:
+    """Whether one pass for all rows gives them what a pass of their own does, in this process and in others."""
     if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
         return False  # processes may share weights, and then all must compute equally often
     # With dropout, one pass for all rows would use other random numbers, and all rows would lose the same states.
@@ -140,7 +141,7 @@ def _common_beginning(
     beginnings = np.take_along_axis(prompts, starts[:, None] + columns, axis=1)
     alike = (beginnings == beginnings[0]).all(axis=0)
     length = len(alike) if alike.all() else int(alike.argmin())
-    if len(prompts) == 1 or length < _MIN_SHARE * prompts.shape[1]:
+    if len(prompts) == 1 or length < MIN_SHARE * prompts.shape[1]:
         return None
     ids = prompts[:1, starts[0] : starts[0] + length]
     cache = DynamicCache(config=model.config)
@@ -158,7 +159,14 @@ def _is_plain(model: Any, config: GenerationConfig) -> bool:
     """Whether every layer keeps the keys and values of all ids in one tensor, and a row is one sample."""
     if config.cache_implementation is not None or config.use_cache is False:
         return False
-    if (config.num_beams or 1) > 1 or (config.num_return_sequences or 1) > 1 or model.config.is_encoder_decoder:
+    if (config.num_beams or 1) > 1 or (config.num_return_sequences or 1) > 1:
+        return False
+    return keeps_all_ids(model)
+
+
+def keeps_all_ids(model: Any) -> bool:
+    """Whether every layer keeps the keys and values of all ids in one tensor."""
+    if model.config.is_encoder_decoder:
         return False
     if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
         return False  # its virtual tokens have columns of their own

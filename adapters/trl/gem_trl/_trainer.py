@@ -45,6 +45,7 @@ from gem_trl._prefixes import KeptPrefixes
 from gem_trl._progress import ProgressCallback
 from gem_trl._recording import LossRecorder, TrainedBatch
 from gem_trl._rows import batch_rows, pad_rows, rollout_output, sampler_table
+from gem_trl._scoring import can_score, log_probs
 from gem_trl.critic import Critic
 
 logger = logging.get_logger(__name__)
@@ -223,10 +224,32 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _get_per_token_logps_and_entropies(self, model: Any, input_ids: Any, *args: Any, **kwargs: Any) -> Any:
         if self._shown and self._images is not None:
             kwargs |= {**self._shown, "mm_token_type_ids": image_types(self._images, input_ids)}
-        found = super()._get_per_token_logps_and_entropies(model, input_ids, *args, **kwargs)
+        found = self._score(model, input_ids, *args, **kwargs)
         if self._recorder is not None:
             self._scored = found[:2]
         return found
+
+    def _score(
+        self,
+        model: Any,
+        ids: torch.Tensor,
+        mask: torch.Tensor,
+        kept: int,
+        batch_size: int | None = None,
+        **others: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """As `_get_per_token_logps_and_entropies` of TRL, without what rows have in common being computed for each."""
+        needed = {name for name, value in others.items() if value is not None and value is not False}
+        if needed <= {"compute_entropy"} and self._scores_once:
+            size = batch_size or len(ids)
+            with self.accelerator.autocast():
+                parts = [log_probs(model, *pair, kept) for pair in zip(ids.split(size), mask.split(size), strict=True)]
+            scored = [one for one in parts if one is not None]
+            if len(scored) == len(parts):
+                table = torch.cat([logps for logps, _ in scored])
+                entropies = [one for _, one in scored if one is not None]
+                return table, torch.cat(entropies) if others.get("compute_entropy") else None, None
+        return super()._get_per_token_logps_and_entropies(model, ids, mask, kept, batch_size, **others)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
@@ -289,6 +312,14 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._prefixes.clear()  # the weights change, and training needs the memory
         self._adapter_seconds = time.perf_counter() - started - batch.policy_seconds - batch.env_seconds
         return batch
+
+    @property
+    def _scores_once(self) -> bool:
+        args = self.args
+        if not args.keep_prefixes or args.gradient_checkpointing or self._images is not None:
+            return False
+        alone = self.accelerator.num_processes == 1 and not (args.deepspeed or args.fsdp)
+        return alone and can_score(self.accelerator.unwrap_model(self.model))
 
     @property
     def _runs_ahead(self) -> bool:

@@ -157,9 +157,7 @@ def test_an_adapter_is_another_experiment_if_its_model_is_another(folder: Path, 
     (tmp_path / "base" / "config.json").write_text("{}")
     assert LocalModel(tmp_path / "adapter").identity != before
     shutil.rmtree(tmp_path / "base")
-    with pytest.raises(
-        ModelSetupError, match="base' as the model that the adapter was trained on"
-    ):
+    with pytest.raises(ModelSetupError, match="base' as the model that the adapter was trained on"):
         LocalModel(tmp_path / "adapter")
 
 
