@@ -1,8 +1,8 @@
 r"""Train a model to guess a number, in TRL's own GRPOTrainer, on one reward per turn.
 
     python trl_guess_the_number.py      # a tiny model on a CPU, a few minutes; several GPUs: accelerate launch
-    python trl_guess_the_number.py --model smollm2 --lora 16 --response-tokens 24 --episodes 24 --micro-batch 24 \
-        --learning-rate 2.5e-4      # a real model on a CPU
+    python trl_guess_the_number.py --model smollm2 --lora 16 --learning-rate 3e-4 --episodes 24 \
+        --env game:PlainGuess-v0 --system-prompt "You guess numbers." --response-tokens 6   # a real model on a CPU
     python trl_guess_the_number.py --model Qwen/Qwen3-1.7B-Base --response-tokens 512 --micro-batch 2 \
         --learning-rate 1e-6
 
@@ -30,7 +30,7 @@ class Options:
     episodes: int = 64  # per batch, on each process
     micro_batch: int = 64  # episodes in one forward and backward pass; limited by memory with a real model
     updates: int = 150  # of the policy, each on a new batch
-    learning_rate: float = 1e-3  # falls linearly to zero; about 1e-6 for a real model, 2e-4 with LoRA
+    learning_rate: float = 1e-3  # falls linearly to zero; about 1e-6 for a real model, 3e-4 with LoRA
     response_tokens: int = 4  # token limit of one response; 512 or more for a real model
     warm_start_steps: int = 800  # steps of next-token prediction on random valid play; only for the tiny model
     vllm: bool = False  # sample with vLLM in the same process (needs a GPU and `pip install "gem-core[vllm]"`)
