@@ -14,7 +14,7 @@ from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 
 @dataclass
 class Options:
-    model: str = "tiny"  # path or hub id of a chat model; `tiny` builds one that knows the action format
+    model: str = "tiny"  # path or hub id of a chat model, or smollm2; `tiny` builds one that knows the action format
     env: str = "game:GuessTheNumber-v0-easy"  # trained on and evaluated
     tasks: int = 100  # of the evaluation; training plays others
     repeats: int = 2  # episodes of each task
@@ -42,6 +42,7 @@ def main(options: Options) -> None:
         max_completion_length=options.response_tokens,
         learning_rate=options.learning_rate,
         entropy_coef=0.04 if options.model == "tiny" else 0.0,
+        save_strategy="no",  # `evaluated` saves the model
         seed=options.seed,
         logging_steps=1,
     )

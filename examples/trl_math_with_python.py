@@ -21,13 +21,14 @@ from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 @dataclass
 class Options:
-    model: str = "tiny"  # path or hub id of a chat model; `tiny` builds one that knows the action format
+    model: str = "tiny"  # path or hub id of a chat model, or smollm2; `tiny` builds one that knows the action format
     env: tuple[str, ...] = ("math:Sample",)  # environments to train on, for example math:Orz57K
     form: Literal["text", "native"] = "text"  # how the model calls the tool: in <python> tags, or by function calls
     max_tool_uses: int = 5  # programs per episode
     tool_reward: float = 0.05  # for each program; real models need none
     tool_success_reward: float = 0.25  # for each program that ends well; real models need none
     timeout: float = 5.0  # seconds that a program may run
+    system_prompt: str | None = None  # first message of each conversation
     episodes: int = 64  # per batch, on each process
     micro_batch: int = 64  # episodes in one forward and backward pass; limited by memory with a real model
     updates: int = 20  # of the policy, each on a new batch
@@ -36,7 +37,7 @@ class Options:
     warm_start_steps: int = 200  # steps of next-token prediction on random valid play; only for the tiny model
     vllm: bool = False  # sample with vLLM in the same process (needs a GPU and `pip install "gem-core[vllm]"`)
     seed: int = 0  # decides the model, the order of problems and the sampling
-    output: str = "runs/trl_math_with_python"  # folder for curve.png, metrics.jsonl and records
+    output: str = "runs/trl_math_with_python"  # folder for curve.png, metrics.jsonl, records, and model/ at the end
 
 
 def main(options: Options) -> None:
@@ -61,12 +62,16 @@ def main(options: Options) -> None:
         max_completion_length=options.response_tokens,
         learning_rate=options.learning_rate,
         use_vllm=options.vllm,
+        system_prompt=options.system_prompt,
+        save_strategy="no",  # a checkpoint has the optimizer's state, twice the weights
         seed=options.seed,
         logging_steps=1,
         report=options.output,
         record="full",  # for `gem-core view`
     )
-    TurnGRPOTrainer(model, args, tokenizer, wrappers=[with_python]).train()
+    trainer = TurnGRPOTrainer(model, args, tokenizer, wrappers=[with_python])
+    trainer.train()
+    trainer.save_model(f"{options.output}/model")
 
 
 if __name__ == "__main__":

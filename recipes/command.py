@@ -11,7 +11,7 @@ from pathlib import Path
 from recipes.results import RecipeError, read
 from recipes.running import CACHE, missing, play_all, play_over_ray
 from recipes.statistics import prediction_interval
-from recipes.study import Run, Study
+from recipes.study import PROFILES, Run, Study
 
 DOCS = Path(__file__).parent.parent / "docs"
 CHECK_SEED = 1000
@@ -42,7 +42,7 @@ def _dispatch(study: Study, page: Callable[[Path, Path], str], options: argparse
     elif options.short:
         play_all(study, [study.short], folder)
     elif options.repeat:
-        _repeat(study, options.repeat, folder, options.seed or [CHECK_SEED])
+        _repeat(study, options, folder)
     else:
         _play(study, options, folder)
 
@@ -79,10 +79,11 @@ def _chosen(runs: Sequence[Run], options: argparse.Namespace) -> list[Run]:
     return chosen
 
 
-def _repeat(study: Study, spelled: str, folder: Path, seeds: Sequence[int]) -> None:
+def _repeat(study: Study, options: argparse.Namespace, folder: Path) -> None:
     """Play a cell with new seeds, and compare it with the committed runs."""
+    spelled: str = options.repeat
     task, _, cell = spelled.partition("/")
-    runs = [run for run in study.runs("cpu") if (run.task, run.cell, run.phase) == (task, cell, "main")]
+    runs = [run for run in study.runs(options.profile) if (run.task, run.cell, run.phase) == (task, cell, "main")]
     known = [one.end(study.metric) for one in read(folder) if (one.task, one.cell) == (task, cell)]
     if not runs or len(known) < 3:
         names = sorted({f"{one.task}/{one.cell}" for one in read(folder)})
@@ -92,7 +93,7 @@ def _repeat(study: Study, spelled: str, folder: Path, seeds: Sequence[int]) -> N
         )
     low, high = prediction_interval(known)
     print(f"{len(known)} runs: a new one is expected between {low:.3f} and {high:.3f} (95 %)", flush=True)
-    for seed in seeds:
+    for seed in options.seed or [CHECK_SEED]:
         (result,) = play_all(study, [replace(runs[0], seed=seed)], CACHE.parent / f"{study.name}-repeated")
         value = result.end(study.metric)
         print(f"seed {seed}: {value:.3f}, {'inside' if low <= value <= high else 'OUTSIDE'}")
@@ -103,7 +104,9 @@ def parser(study: Study) -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         prog=f"python -m recipes.{study.name}", description="Play the runs that have no result yet."
     )
-    options.add_argument("--profile", choices=["cpu", "gpu"], default="cpu", help="tiny models, or those of the paper")
+    options.add_argument(
+        "--profile", choices=PROFILES, default="cpu", help="tiny models, SmolLM2 on a CPU, or the paper's on GPUs"
+    )
     options.add_argument("--task", nargs="+", help="only runs of these tasks")
     options.add_argument("--cell", nargs="+", help="only runs of these cells")
     options.add_argument("--seed", nargs="+", type=int, help="only runs of these seeds")

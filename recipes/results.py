@@ -66,10 +66,12 @@ def curve(values: Sequence[float]) -> list[float]:
 
 
 def declared(run: Run) -> dict[str, Any]:
-    """A run as JSON. What a model leaves open is left out, so that older results stay those of their runs."""
+    """A run as JSON. What a run leaves open is left out, so that older results stay those of their runs."""
     settings = json.loads(json.dumps(asdict(run)))
     if isinstance(settings["model"], dict) and settings["model"]["episodes"] is None:
         del settings["model"]["episodes"]
+    if not settings["lora"]:
+        del settings["lora"]
     return settings
 
 

@@ -1,4 +1,4 @@
-"""What a study declares: tasks, runs, and the profile for a laptop or for GPUs."""
+"""What a study declares: tasks and runs, in a profile for tiny models, for SmolLM2 or for GPUs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+PROFILES = ("cpu", "smollm2", "gpu")
 
 PAPER: Mapping[str, Any] = {
     "per_device_train_batch_size": 1,
@@ -39,6 +41,20 @@ TINY: Mapping[str, Any] = {
     "vector_backend": "sync",
 }
 """Settings of `TurnGRPOConfig` for tiny models on a CPU."""
+
+
+SMOLLM2: Mapping[str, Any] = {
+    "per_device_train_batch_size": 24,
+    "learning_rate": 2.5e-4,
+    "lr_scheduler_type": "constant",
+    "adam_beta2": 0.95,
+    "weight_decay": 0.0,
+    "max_grad_norm": 0.5,
+    "bf16": False,
+    "vector_backend": "sync",
+}
+"""Settings of `TurnGRPOConfig` for `Run(model="smollm2", lora=16)` on one core, in float32. A study adds the token
+limit of a response: 6 to 24 for plain words."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +91,9 @@ class Run:
     settings: Mapping[str, Any]
     """Settings of `TurnGRPOConfig`."""
     model: WarmStart | str
-    """A tiny model, or the path or hub id of another."""
+    """A tiny model, or another by its name (`smollm2`), path or hub id."""
+    lora: int = 0
+    """Rank of LoRA adapters on all linear layers; 0 trains all weights."""
     phase: str = "main"
     """`main`, or `tuning`, whose seeds are in no figure."""
     evaluate: bool = False
@@ -93,7 +111,8 @@ class Study:
 
     name: str
     runs: Callable[[str], Sequence[Run]]
-    """The runs of the profile `cpu` or `gpu`, in the order in which they are worth their time: seed by seed."""
+    """The runs of the profile `cpu` (tiny models), `smollm2` (on a CPU, too) or `gpu`, in the order in which they are
+    worth their time: seed by seed."""
     short: Run
     """A run of seconds, for tests."""
     metric: str = "episode/success"
@@ -107,5 +126,7 @@ class Study:
         return Path(__file__).parent / self.name
 
     def results(self, profile: str) -> Path:
-        """The folder of the results. Those of the profile `cpu` belong to the repository."""
-        return self.folder / "results" if profile == "cpu" else Path("runs/recipes") / f"{self.name}-{profile}"
+        """The folder of the results. Those of a CPU belong to the repository."""
+        if profile == "gpu":
+            return Path("runs/recipes") / f"{self.name}-gpu"
+        return self.folder / ("results" if profile == "cpu" else f"results_{profile}")

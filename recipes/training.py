@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from peft import LoraConfig
 from transformers import TrainerCallback
 
 from gem_train.settings import RunSettings
@@ -34,7 +35,7 @@ KEPT = (
 )
 """Metrics whose curves a result has, besides those of the run's measure and of its environments."""
 SUMMED = ("rollout/turns", "rollout/episodes")
-DISTRIBUTIONS = ("gem-core", "torch", "transformers", "trl")
+DISTRIBUTIONS = ("gem-core", "peft", "torch", "transformers", "trl")
 
 
 def play(run: Run, cache: Path) -> Result:
@@ -60,7 +61,7 @@ def play(run: Run, cache: Path) -> Result:
         progress = ProgressCallback(run.name)
         more = _MeterCallback(meter)
         args = TurnGRPOConfig(folder, seed=run.seed, **_QUIET, **settings)
-        trainer = TurnGRPOTrainer(model, args, tokenizer, callbacks=[progress, more])
+        trainer = TurnGRPOTrainer(model, args, tokenizer, callbacks=[progress, more], peft_config=_adapters(run))
         if run.evaluate:
             before = _numbers(trainer.evaluate())
             meter.take()
@@ -129,13 +130,17 @@ def _result(
     )
 
 
+def _adapters(run: Run) -> LoraConfig | None:
+    return LoraConfig(r=run.lora, lora_alpha=2 * run.lora, target_modules="all-linear") if run.lora else None
+
+
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     kept = ("/success", "/return", "/turns", "tool/calls", "/invalid")
     return {name: round(float(value), 4) for name, value in metrics.items() if name.endswith(kept)}
 
 
 def prepare() -> None:
-    """Settings of a process that plays runs of tiny models."""
+    """Settings of a process that plays runs."""
     commit()  # now, before anybody edits a file that this process has loaded
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

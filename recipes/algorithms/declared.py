@@ -139,7 +139,7 @@ def _on_gpus() -> Iterator[Run]:
 
 
 def _runs(profile: str) -> list[Run]:
-    return [*(_on_a_cpu() if profile == "cpu" else _on_gpus())]
+    return [*{"cpu": _on_a_cpu, "gpu": _on_gpus}.get(profile, tuple)()]
 
 
 def _short() -> Run:

@@ -48,8 +48,12 @@ def _on_gpus() -> Iterator[Run]:
             yield Run(cell, "qa", seed, settings, "Qwen/Qwen3-4B", evaluate=True)
 
 
+def _on_a_cpu() -> Iterator[Run]:
+    return (_run(cell, seed) for seed in SEEDS for cell in CELLS)
+
+
 def _runs(profile: str) -> list[Run]:
-    return [_run(cell, seed) for seed in SEEDS for cell in CELLS] if profile == "cpu" else [*_on_gpus()]
+    return [*{"cpu": _on_a_cpu, "gpu": _on_gpus}.get(profile, tuple)()]
 
 
 def _short() -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,7 +12,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
+from gem_evaluation import evaluate, load_model
 from gem_support.scripts import answer_of, run_one_after_another
 from gem_train.records import read_episodes
 
@@ -31,6 +35,9 @@ def test_it_trains_and_writes_its_files(tmp_path):
     assert "rebn active" in done.stderr
     assert (tmp_path / "out" / "curve.png").stat().st_size > 5000
     assert len((tmp_path / "out" / "metrics.jsonl").read_text().splitlines()) == 3
+    # The trained model alone, without checkpoints, which have the optimizer's state.
+    assert (tmp_path / "out" / "model" / "model.safetensors").exists()
+    assert not [*(tmp_path / "out").glob("checkpoint-*")]
     episodes = [one.episode for one in read_episodes(tmp_path / "out")]
     assert len(episodes) == 24
     assert {episode.provenance.split(" (")[1] for episode in episodes} == {"plugin 'game')"}
@@ -63,6 +70,33 @@ def test_other_environments_are_a_flag(name: str, others: Path):
     episodes = [one.episode for one in read_episodes(others / name)]
     assert Counter(episode.env_id for episode in episodes) == dict.fromkeys(env_ids, 12 // len(env_ids))
     assert not any(episode.error for episode in episodes)
+
+
+@pytest.fixture(scope="module")
+def adapter(others: Path) -> Path:
+    """A LoRA of a model in a folder, stopped after two updates and resumed for a third."""
+    base = ["--model", str(others / "math" / "model"), "--lora", "4", "--system-prompt", "1 2", "--env", "math:Sample"]
+    flags = [*base, "--episodes", "6", "--micro-batch", "3", "--checkpoint-every", "1", "--output", "adapter"]
+    runs = [(EXAMPLE, [*flags, "--updates", "2"]), (EXAMPLE, [*flags, "--updates", "3", "--resume"])]
+    run_one_after_another(runs, others)
+    return others / "adapter"
+
+
+def test_an_adapter_is_trained_resumed_and_saved(adapter: Path) -> None:
+    steps = [json.loads(line)["step"] for line in (adapter / "metrics.jsonl").read_text().splitlines()]
+    assert steps == [1, 2, 3]
+    episodes = [one.episode for one in read_episodes(adapter)]
+    assert len({episode.task_id for episode in episodes}) == len(episodes) == 18
+    assert [path.name for path in adapter.glob("checkpoint-*")] == ["checkpoint-3"]
+    saved = load_file(adapter / "model" / "adapter_model.safetensors")
+    resumed = load_file(adapter / "checkpoint-3" / "adapter_model.safetensors")
+    assert all(torch.equal(saved[name], resumed[name]) for name in saved)
+    assert any(weight.any() for name, weight in saved.items() if "lora_B" in name)  # zero before training
+
+
+def test_a_trained_adapter_is_evaluated(adapter: Path) -> None:
+    model = load_model(str(adapter / "model"), options={"max_tokens": 4}, engine="transformers")
+    assert evaluate("math:Sample", model, tasks=2).together.episodes.finished == 2
 
 
 def test_wrong_flags_are_answered_well():

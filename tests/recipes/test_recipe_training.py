@@ -7,19 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from gem_tiny import tiny_policy
 from recipes.algorithms.declared import STUDY as ALGORITHMS
 from recipes.algorithms.declared import TASKS
 from recipes.command import DOCS, main
 from recipes.frameworks.declared import STUDY as FRAMEWORKS
 from recipes.gamma.declared import STUDY as GAMMA
 from recipes.results import declared, read
-from recipes.study import Study
+from recipes.study import SMOLLM2, Run, Study
 from recipes.tools.declared import STUDY as TOOLS
+from recipes.training import play
 from recipes.transfer.declared import STUDY as TRANSFER
 
 STUDIES = {study.name: study for study in (ALGORITHMS, GAMMA, TRANSFER, TOOLS)}
 """Those that TRL plays in this process."""
 WITH_PAGES = {**STUDIES, FRAMEWORKS.name: FRAMEWORKS}
+GUESS = "game:GuessTheNumber-v0-easy"
 PAGES = {name: importlib.import_module(f"recipes.{name}.page").page for name in WITH_PAGES}
 
 
@@ -47,6 +50,20 @@ def test_a_short_run_leaves_its_result(
     assert result.cpu_seconds > 0
     assert result.versions["trl"]
     assert result.name in capsys.readouterr().out
+
+
+def test_a_run_may_train_adapters_of_a_model_in_a_folder(tmp_path: Path) -> None:
+    """As a run of SmolLM2 does."""
+    for part in tiny_policy(GUESS, warm_start_steps=5):
+        part.save_pretrained(tmp_path / "model")
+    batch = {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, "eval_episodes": 4}
+    settings = {**SMOLLM2, **batch, "env": [GUESS], "max_completion_length": 4, "max_steps": 2}
+    run = Run("rebn", "guess", 0, settings, str(tmp_path / "model"), "short", evaluate=True, lora=4)
+    result = play(run, tmp_path)
+    assert result.run == declared(run)
+    assert result.run["lora"] == 4
+    assert len(result.curves["episode/success"]) == 2
+    assert {"eval_episode/success", "eval_episode/return"} <= result.before.keys() & result.after.keys()
 
 
 @pytest.mark.parametrize("study", WITH_PAGES.values(), ids=WITH_PAGES)

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
+from gem_train.versions import cache_name
+
 
 @dataclass(frozen=True)
 class Request:
@@ -102,7 +104,7 @@ class Engine:
         log_probs = torch.zeros(count, steps)
         lengths = limits.clone()
         alive, ended = torch.ones(count, dtype=torch.bool), torch.zeros(count, dtype=torch.bool)
-        cache = None
+        name, cache = cache_name(), None
         for step in range(steps):
             if interrupted():
                 lengths[alive] = step
@@ -111,12 +113,12 @@ class Engine:
                 input_ids=ids,
                 attention_mask=mask[:, : longest + step] if padded else None,
                 position_ids=positions,
-                past_key_values=cache,
                 use_cache=True,
                 logits_to_keep=1,
+                **{name: cache},
                 **shown,
             )
-            cache, shown = output.past_key_values, {}
+            cache, shown = output[name], {}
             logits = output.logits[:, -1].float().masked_fill(never, -torch.inf)
             scores = torch.log_softmax(logits / temperature, dim=-1)
             chosen = _sample(scores, uniform[:, step])

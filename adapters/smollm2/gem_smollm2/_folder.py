@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 from filelock import FileLock
 from platformdirs import user_cache_path
 
+from gem_core.errors import MissingExtraError
+from gem_core.installation import install_line
 from gem_smollm2._conversion import convert
 from gem_smollm2._package import find_gguf
 
@@ -29,6 +33,7 @@ def smollm2_folder() -> Path:
 
     Raises:
         EnvError: the weights cannot be had, or are not the expected ones.
+        MissingExtraError: the extra `smollm2` is not installed.
     """
     folder = cache_folder() / _FOLDER
     if not folder.exists():
@@ -40,7 +45,10 @@ def smollm2_folder() -> Path:
 
 
 def _make(folder: Path) -> None:
-    print(f"Converting SmolLM2-135M-Instruct into {folder}: once, about a minute.", flush=True)
+    if importlib.util.find_spec("gguf") is None:  # transformers notices it late, and cannot name the extra
+        raise MissingExtraError(f"SmolLM2 needs gguf. Next: {install_line('smollm2')}")
+    # To stderr, as a program may print something for other programs.
+    print(f"Converting SmolLM2-135M-Instruct into {folder}: once, about a minute.", file=sys.stderr, flush=True)
     # Renamed when complete, so that an interrupted conversion leaves no half of a model.
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}-", dir=folder.parent) as working:
         target = Path(working) / "model"

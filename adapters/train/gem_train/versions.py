@@ -1,14 +1,16 @@
-"""Which training frameworks are installed, and whether their versions are supported."""
+"""Which training frameworks are installed, whether their versions are supported, and how these differ."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.metadata
 import importlib.util
 import platform
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from gem_core.errors import FrameworkVersionError
 from gem_core.installation import install_line
@@ -60,6 +62,15 @@ def require(spec: AdapterSpec) -> None:
             f"the {spec.id} adapter supports {spec.distribution}{spec.supported}, but {version} is installed. "
             f"Next, in a separate virtual environment: {remedy(spec)}"
         )
+
+
+@functools.cache
+def cache_name() -> str:
+    """The name of the keys and values among the arguments and outputs of a model of transformers.
+
+    It is `cache` since 5.24, which warns of the older name.
+    """
+    return "cache" if Version(importlib.metadata.version("transformers")) >= Version("5.24") else "past_key_values"
 
 
 def _cloned_version(package: str) -> str | None:

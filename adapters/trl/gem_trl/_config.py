@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from transformers.utils import logging
 from trl import GRPOConfig
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_train.checks import SILENT, check_aggregation, check_rows, check_sampling
+from gem_train.processor import computes_bf16
 from gem_trl.settings import TRLSettings
+
+logger = logging.get_logger(__name__)
 
 _LOSS_TYPES = ("dr_grpo", "dapo", "cispo")
 _DECLARED = TRLSettings.declared()
@@ -53,7 +57,10 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
     def __post_init__(self) -> None:
         TRLSettings.__post_init__(self)
         if not torch.accelerator.is_available():
-            self.use_cpu, self.bf16, self.gradient_checkpointing = True, bool(self.bf16), False
+            self._choose_for_cpu()
+        if hasattr(self, "activation_checkpointing") and self.activation_checkpointing is None:
+            # TRL gives its default the older name, of which transformers warns.
+            self.activation_checkpointing = self.gradient_checkpointing
         if self.generation_batch_size is None and self.steps_per_generation is None:
             self.steps_per_generation = self.gradient_accumulation_steps
         self._check_groups()
@@ -91,6 +98,11 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
     def described(self) -> dict[str, Any]:
         """All settings by name, without tokens of the hub."""
         return self.to_dict()
+
+    def _choose_for_cpu(self) -> None:
+        self.use_cpu, self.bf16, self.gradient_checkpointing = True, bool(self.bf16), False
+        if self.bf16 and not computes_bf16():
+            logger.warning("bf16=True makes training many times slower: this processor has no bfloat16 arithmetic")
 
     def _check_groups(self) -> None:
         # Before TRL's own check, whose message is about prompts, which do not exist here.

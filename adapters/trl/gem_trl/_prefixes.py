@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from transformers import DynamicCache, GenerationConfig
 from transformers.cache_utils import DynamicLayer
 
+from gem_train.versions import cache_name
+
 _BYTES = 4
 """Bytes of an id in a key."""
 
-_MIN_SHARE = 0.25
+MIN_SHARE = 0.25
 """A common beginning that is a smaller share of the longest prompt may cost more than it saves."""
 
 
@@ -75,12 +77,8 @@ class KeptPrefixes:
                 self.clear()
                 return original(input_ids, attention_mask=attention_mask, generation_config=generation_config, **others)
             cache = self._continued(model, input_ids, attention_mask)
-            output = original(
-                input_ids,
-                attention_mask=attention_mask,
-                generation_config=generation_config,
-                past_key_values=cache,
-            )
+            known = {cache_name(): cache}
+            output = original(input_ids, attention_mask=attention_mask, generation_config=generation_config, **known)
             self._keep(cache, output, attention_mask, generation_config)
             return output
 
@@ -97,7 +95,7 @@ class KeptPrefixes:
         cache = DynamicCache(config=model.config)
         kept, self._kept = self._kept, None
         prompts, starts = _ids_of(input_ids), _first_columns(attention_mask)
-        if kept is None and _can_compute_beginnings(model):
+        if kept is None and can_compute_beginnings(model):
             kept = _common_beginning(model, prompts, starts, input_ids.device)
         if kept is None:
             return cache
@@ -126,7 +124,8 @@ class KeptPrefixes:
         self._kept = _Kept(cache, starts, rows)
 
 
-def _can_compute_beginnings(model: Any) -> bool:
+def can_compute_beginnings(model: Any) -> bool:
+    """Whether one pass for all rows gives them what a pass of their own does, in this process and in others."""
     if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
         return False  # processes may share weights, and then all must compute equally often
     # With dropout, one pass for all rows would use other random numbers, and all rows would lose the same states.
@@ -142,13 +141,15 @@ def _common_beginning(
     beginnings = np.take_along_axis(prompts, starts[:, None] + columns, axis=1)
     alike = (beginnings == beginnings[0]).all(axis=0)
     length = len(alike) if alike.all() else int(alike.argmin())
-    if len(prompts) == 1 or length < _MIN_SHARE * prompts.shape[1]:
+    if len(prompts) == 1 or length < MIN_SHARE * prompts.shape[1]:
         return None
     ids = prompts[:1, starts[0] : starts[0] + length]
     cache = DynamicCache(config=model.config)
-    fewer_logits = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
+    options: dict[str, Any] = {cache_name(): cache, "use_cache": True}
+    if model._supports_logits_to_keep():
+        options["logits_to_keep"] = 1
     with torch.no_grad():
-        model(input_ids=torch.from_numpy(ids).long().to(device), past_key_values=cache, use_cache=True, **fewer_logits)
+        model(input_ids=torch.from_numpy(ids).long().to(device), **options)
     if cache.get_seq_length() != length:
         return None
     return _Kept(cache, np.zeros(1, dtype=np.int64), {length: {ids.tobytes(): 0}})
@@ -158,7 +159,14 @@ def _is_plain(model: Any, config: GenerationConfig) -> bool:
     """Whether every layer keeps the keys and values of all ids in one tensor, and a row is one sample."""
     if config.cache_implementation is not None or config.use_cache is False:
         return False
-    if (config.num_beams or 1) > 1 or (config.num_return_sequences or 1) > 1 or model.config.is_encoder_decoder:
+    if (config.num_beams or 1) > 1 or (config.num_return_sequences or 1) > 1:
+        return False
+    return keeps_all_ids(model)
+
+
+def keeps_all_ids(model: Any) -> bool:
+    """Whether every layer keeps the keys and values of all ids in one tensor."""
+    if model.config.is_encoder_decoder:
         return False
     if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
         return False  # its virtual tokens have columns of their own

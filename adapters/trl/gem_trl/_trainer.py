@@ -28,6 +28,7 @@ from gem_core.vector import share_slots
 from gem_train.ahead import SamplingThread
 from gem_train.cleanup import clean_up_after_this_process
 from gem_train.metrics import announcement, staleness_metrics
+from gem_train.models import model_folder
 from gem_train.playing import build_collector, prepare_process
 from gem_train.recording import log_exceptions
 from gem_train.rollout import Batch, BatchCollector, Episode, ImageReader, Policy, RolloutSettings, batch_metrics
@@ -44,6 +45,7 @@ from gem_trl._prefixes import KeptPrefixes
 from gem_trl._progress import ProgressCallback
 from gem_trl._recording import LossRecorder, TrainedBatch
 from gem_trl._rows import batch_rows, pad_rows, rollout_output, sampler_table
+from gem_trl._scoring import can_score, log_probs
 from gem_trl.critic import Critic
 
 logger = logging.get_logger(__name__)
@@ -68,7 +70,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     over all sampled tokens, divided by the number of episodes and `max_completion_length`, for either `row`.
 
     Args:
-        model: a model, a path or a hub id, as for `GRPOTrainer`.
+        model: a model, a path or a hub id, as for `GRPOTrainer`, or a name that a package declares, such as `smollm2`.
         args: the settings.
         processing_class: the tokenizer, or a processor with tokenizer and image processor; by default the model's own.
         image_processor: of a vision-language model, for environments that show images; see docs/images.md.
@@ -123,7 +125,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         # TRL warns that rollout_func may change. A test checks it here, so the warning is hidden.
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         super().__init__(
-            model=model,
+            model=model_folder(model) if isinstance(model, str) else model,
             reward_funcs=self.episode_return,
             args=args,
             train_dataset=_placeholder_prompts(args.generation_batch_size or 1),
@@ -224,10 +226,32 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _get_per_token_logps_and_entropies(self, model: Any, input_ids: Any, *args: Any, **kwargs: Any) -> Any:
         if self._shown and self._images is not None:
             kwargs |= {**self._shown, "mm_token_type_ids": image_types(self._images, input_ids)}
-        found = super()._get_per_token_logps_and_entropies(model, input_ids, *args, **kwargs)
+        found = self._score(model, input_ids, *args, **kwargs)
         if self._recorder is not None:
             self._scored = found[:2]
         return found
+
+    def _score(
+        self,
+        model: Any,
+        ids: torch.Tensor,
+        mask: torch.Tensor,
+        kept: int,
+        batch_size: int | None = None,
+        **others: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """As `_get_per_token_logps_and_entropies` of TRL, without what rows have in common being computed for each."""
+        needed = {name for name, value in others.items() if value is not None and value is not False}
+        if needed <= {"compute_entropy"} and self._scores_once:
+            size = batch_size or len(ids)
+            with self.accelerator.autocast():
+                parts = [log_probs(model, *pair, kept) for pair in zip(ids.split(size), mask.split(size), strict=True)]
+            scored = [one for one in parts if one is not None]
+            if len(scored) == len(parts):
+                table = torch.cat([logps for logps, _ in scored])
+                entropies = [one for _, one in scored if one is not None]
+                return table, torch.cat(entropies) if others.get("compute_entropy") else None, None
+        return super()._get_per_token_logps_and_entropies(model, ids, mask, kept, batch_size, **others)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
@@ -290,6 +314,14 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._prefixes.clear()  # the weights change, and training needs the memory
         self._adapter_seconds = time.perf_counter() - started - batch.policy_seconds - batch.env_seconds
         return batch
+
+    @property
+    def _scores_once(self) -> bool:
+        args = self.args
+        if not args.keep_prefixes or args.gradient_checkpointing or self._images is not None:
+            return False
+        alone = self.accelerator.num_processes == 1 and not (args.deepspeed or args.fsdp)
+        return alone and can_score(self.accelerator.unwrap_model(self.model))
 
     @property
     def _runs_ahead(self) -> bool:

@@ -75,7 +75,10 @@ class Critic:
         self._args, self._accelerator, self._pad_id = args, accelerator, pad_id
         self.model = ValueModel(policy).to(accelerator.device)
         if args.gradient_checkpointing:
-            self.model.backbone.gradient_checkpointing_enable(args.gradient_checkpointing_kwargs)
+            backbone = self.model.backbone
+            name = "activation_checkpointing_enable"  # before transformers 5.23 it has the other name only
+            enable = getattr(backbone, name, None) or backbone.gradient_checkpointing_enable
+            enable(args.gradient_checkpointing_kwargs)
         for weight in self._trained():
             first: Any = broadcast(weight.data)  # adapters start at random
             weight.data.copy_(first)

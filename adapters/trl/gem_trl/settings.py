@@ -32,8 +32,8 @@ class TRLSettings(RunSettings):
 
     keep_prefixes: bool = setting(
         True,
-        "Compute once what prompts have in common: the turns before, and what all first prompts of a batch begin with. "
-        "Only for transformers' own generation; the samples are the same.",
+        "Compute once what prompts have in common: in transformers' generation the turns before, and what all first "
+        "prompts of a batch begin with; in the loss what all rows begin with. Results are the same, up to rounding.",
     )
     critic_learning_rate: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
         None,

@@ -11,9 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from transformers import AutoTokenizer
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from gem_evaluation import Entry, ModelSetupError, evaluate, load_model
+from gem_evaluation import Entry, ModelSetupError, _engines, evaluate, load_model
 from gem_evaluation._conversation import Message, Prompt
 from gem_evaluation._engines import TransformersEngine
 from gem_evaluation._local import LocalModel
@@ -69,19 +71,38 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interface of vLLM that the engine uses, over transformers."""
 
     class Llm:
-        def __init__(self, path: str, **_: Any) -> None:
-            self._engine = TransformersEngine(path, {"temperature": 0.0, "max_tokens": 6}, "cpu")
-            core = SimpleNamespace(shutdown=lambda: None)
-            self.llm_engine = SimpleNamespace(model_config=SimpleNamespace(max_model_len=1024), engine_core=core)
+        def __init__(self, path: str, *, enable_lora: bool = False, max_lora_rank: int = 16, **_: Any) -> None:
+            assert max_lora_rank in (8, 16, 32)
+            self._enable_lora = enable_lora
+            self._load(path)
+            self._adapter: Any = None
+            self.llm_engine = SimpleNamespace(
+                model_config=SimpleNamespace(max_model_len=1024),
+                engine_core=SimpleNamespace(shutdown=lambda: None),
+                add_lora=self._add,
+            )
 
-        def generate(self, asked: list[dict[str, Any]], sampling: Any, use_tqdm: bool) -> list[Any]:
+        def _load(self, path: str) -> None:
+            self._engine = TransformersEngine(path, {"temperature": 0.0, "max_tokens": 6}, "cpu")
+
+        def _add(self, adapter: Any) -> None:
+            assert self._enable_lora
+            self._load(adapter.lora_path)
+            self._adapter = adapter
+
+        def generate(self, asked: list[dict[str, Any]], sampling: Any, use_tqdm: bool, lora_request: Any) -> list[Any]:
+            assert lora_request is self._adapter
             self._engine.stop_at(sampling.stop_token_ids)
             found = self._engine.sample([one["prompt_token_ids"] for one in asked])
             reasons = {True: "length", False: "stop"}
             outputs = [SimpleNamespace(token_ids=one.ids, finish_reason=reasons[one.truncated]) for one in found]
             return [SimpleNamespace(outputs=[one]) for one in outputs]
 
+    def request(lora_name: str, lora_int_id: int, lora_path: str) -> Any:
+        return SimpleNamespace(lora_path=lora_path)
+
     monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=Llm, SamplingParams=SimpleNamespace))
+    monkeypatch.setitem(sys.modules, "vllm.lora.request", SimpleNamespace(LoRARequest=request))
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +118,79 @@ def foreign(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer.eos_token = "<|pad|>"
     tokenizer.save_pretrained(found)
     return found
+
+
+@pytest.fixture(scope="module")
+def adapter(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A LoRA adapter as a training saves it, which changes what the model says."""
+    torch.manual_seed(0)
+    config = LoraConfig(r=12, target_modules="all-linear", task_type="CAUSAL_LM", init_lora_weights=False)
+    found = tmp_path_factory.mktemp("adapter")
+    get_peft_model(AutoModelForCausalLM.from_pretrained(folder), config).save_pretrained(found)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(found)
+    return found
+
+
+def _loaded(path: Path, engine: Any = "transformers") -> Any:
+    model: Any = LocalModel(path, {"temperature": 0.0, "max_tokens": 6}, engine=engine)
+    model._load()
+    return model
+
+
+@pytest.mark.parametrize("engine", ["transformers", "vllm"])
+def test_an_adapter_is_asked_with_its_model(folder: Path, adapter: Path, vllm: None, engine: Any) -> None:
+    whole: Any = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(folder), adapter).merge_and_unload()
+    prompts = [[*range(4, 4 + length)] for length in (5, 9, 13)]
+    ids = [whole.generate(torch.tensor([one]), max_new_tokens=1, do_sample=False)[0, -1].item() for one in prompts]
+    assert [one.ids[0] for one in _loaded(adapter, engine)._engine.sample(prompts)] == ids
+    assert [one.ids[0] for one in _loaded(folder, engine)._engine.sample(prompts)] != ids
+
+
+def test_an_adapter_is_another_experiment_if_its_model_is_another(folder: Path, adapter: Path, tmp_path: Path) -> None:
+    shutil.copytree(adapter, tmp_path / "adapter")
+    shutil.copytree(folder, tmp_path / "base")
+    path = tmp_path / "adapter" / "adapter_config.json"
+    config = {**json.loads(path.read_text()), "base_model_name_or_path": str(tmp_path / "base")}
+    path.write_text(json.dumps(config))
+    before = LocalModel(tmp_path / "adapter").identity
+    assert before["weights"].endswith(f" on {LocalModel(folder).identity['weights']}")
+    (tmp_path / "base" / "config.json").write_text("{}")
+    assert LocalModel(tmp_path / "adapter").identity != before
+    shutil.rmtree(tmp_path / "base")
+    with pytest.raises(ModelSetupError, match="base' as the model that the adapter was trained on"):
+        LocalModel(tmp_path / "adapter")
+
+
+def test_vllm_refuses_what_is_no_lora(adapter: Path, vllm: None, tmp_path: Path) -> None:
+    shutil.copytree(adapter, tmp_path / "adapter")
+    path = tmp_path / "adapter" / "adapter_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "peft_type": "IA3"}))
+    with pytest.raises(ModelSetupError, match="of the kind IA3, and vLLM knows LORA only"):
+        _loaded(tmp_path / "adapter", "vllm")
+
+
+@pytest.mark.parametrize(("arithmetic", "dtype"), [(False, torch.float32), (True, torch.bfloat16)])
+def test_bfloat16_is_read_as_the_processor_computes(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arithmetic: bool, dtype: Any
+) -> None:
+    AutoModelForCausalLM.from_pretrained(folder).to(torch.bfloat16).save_pretrained(tmp_path)
+    monkeypatch.setattr(_engines, "computes_bf16", lambda: arithmetic)
+    assert TransformersEngine(str(tmp_path), {}, "cpu")._model.dtype == dtype
+
+
+def test_a_declared_name_is_a_model(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "maze-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: maze\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[gem_core.models]\nmaze = maze_models:folder\n")
+    (tmp_path / "maze_models.py").write_text(f"def folder(): return {str(folder)!r}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    model: Any = load_model("maze", engine="transformers")
+    assert model.identity["path"] == str(folder)
+    # A user's own alias comes first.
+    (tmp_path / "endpoints.toml").write_text('[maze]\nmodel = "far"\nbase_url = "http://one/v1"\n')
+    assert load_model("maze").identity["kind"] != "local"
 
 
 @pytest.mark.parametrize("history", [None, 1, 2, 3])

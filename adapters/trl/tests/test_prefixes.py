@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
@@ -17,8 +19,10 @@ from transformers import (
     Qwen3Config,
     Qwen3ForCausalLM,
 )
+from trl.trainer.utils import add_fused_lm_head, pad
 
 from gem_trl._prefixes import KeptPrefixes
+from gem_trl._scoring import _Rows, can_score, log_probs
 
 SMALL = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256}
@@ -122,6 +126,7 @@ def test_a_run_is_the_same_with_and_without(trainer, row, history):
     for keep in (True, False):
         run = trainer(cls=SpyTrainer, keep_prefixes=keep, row=row, history=history, max_steps=2, learning_rate=1e-3)
         run.train()
+        assert run._scores_once == keep
         assert run._prefixes._kept is None  # nothing is kept after a batch
         sampled.append(run.sampled)
         weights.append(torch.cat([weight.detach().flatten() for weight in run.model.parameters()]))
@@ -164,3 +169,62 @@ def _sample(model, prompts: list[list[int]], kept: KeptPrefixes | None, seed: in
 def _until_end(ids: list[int]) -> list[int]:
     ends = [place for place, one in enumerate(ids) if one in (END, 2)]
     return ids[: ends[0] + 1] if ends else ids
+
+
+# -- in the loss ------------------------------------------------------------------------------------------------------
+
+
+def _rows(beginnings: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Rows as TRL pads them: prompts that begin like `beginnings`, completions of 1 to 6 ids."""
+    ids = iter(torch.randint(3, 40, (200,), generator=torch.Generator().manual_seed(0)).tolist())
+    prompts = [[*one, *itertools.islice(ids, 1 + place)] for place, one in enumerate(beginnings)]
+    said = [[*itertools.islice(ids, 1 + 2 * place % 6)] for place in range(len(beginnings))]
+    parts = [([*map(torch.tensor, prompts)], "left"), ([*map(torch.tensor, said)], "right")]
+    rows = [pad(part, PAD, side) for part, side in parts]
+    whole = [pad([torch.ones_like(row) for row in part], 0, side) for part, side in parts]
+    return torch.cat(rows, 1), torch.cat(whole, 1), rows[1].shape[1]
+
+
+@pytest.mark.parametrize("name", ["qwen3", "lora", "llama", "gpt2"])
+@pytest.mark.parametrize("alike", [0, 12])
+def test_the_loss_and_its_gradient_are_those_of_whole_rows(name: str, alike: int):
+    torch.manual_seed(0)
+    model = MODELS[name]()
+    inner = model.get_base_model() if name == "lora" else model
+    add_fused_lm_head(inner, temperature=0.7, outputs=("log_probs", "entropy"))
+    model.eval()
+    widths: list[torch.Size] = []
+    inner.get_input_embeddings().register_forward_hook(lambda _, ids, __: widths.append(ids[0].shape))
+    common = [*range(5, 5 + alike)]
+    ids, mask, kept = _rows([common] * 5)
+    weights = torch.rand(5, kept, generator=torch.Generator().manual_seed(1))
+    labels = ids.masked_fill(mask == 0, -100)
+    labels[:, :-kept] = -100
+    # Without positions, the padding to the left would move a model whose positions are learned.
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    whole = model(input_ids=ids, attention_mask=mask, position_ids=positions, labels=labels, fused_lm_head=True)
+    (whole.log_probs[:, -kept:] * weights).sum().backward()
+    expected = {key: one.grad.clone() for key, one in model.named_parameters() if one.grad is not None}
+    model.zero_grad()
+    computed = sum(shape.numel() for shape in widths)
+    widths.clear()
+    scored, entropies = log_probs(model, ids, mask, kept)
+    (scored * weights).sum().backward()
+    assert can_score(model)
+    assert torch.allclose(scored, whole.log_probs[:, -kept:], atol=1e-5)
+    assert torch.allclose(entropies, whole.entropy[:, -kept:], atol=1e-5)
+    assert {key for key, one in model.named_parameters() if one.grad is not None and one.grad.any()} == {
+        key for key, grad in expected.items() if grad.any()
+    }
+    assert all(
+        torch.allclose(one.grad, expected[key], atol=1e-5) for key, one in model.named_parameters() if key in expected
+    )
+    assert sum(shape.numel() for shape in widths) < (computed / 2 if alike else computed)
+
+
+def test_rows_that_do_not_begin_alike_or_have_padding_inside():
+    ids, mask, kept = _rows([[3, 4, 5, 6], [3, 4, 7, 8], [9, 4, 5, 6]])
+    assert _Rows.of(ids[:2], mask[:2], kept).shared() == 0  # two ids are less than a quarter
+    assert _Rows.of(ids, mask, kept).shared() == 0
+    mask[0, -kept - 2] = 0
+    assert log_probs(None, ids, mask, kept) is None

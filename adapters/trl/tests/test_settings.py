@@ -6,6 +6,7 @@ import importlib.metadata
 import textwrap
 
 import pytest
+import torch
 from transformers import HfArgumentParser
 
 import gem_trl
@@ -18,6 +19,7 @@ from gem_core.errors import (
     TemplateError,
 )
 from gem_train.records import read_episodes
+from gem_trl import _config
 
 
 @pytest.mark.parametrize(
@@ -212,3 +214,13 @@ def test_trl_missing(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", missing)
     with pytest.raises(FrameworkVersionError, match="not installed"):
         _ = gem_trl.TurnGRPOConfig
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="of a machine without an accelerator")
+def test_a_cpu_computes_in_float32_and_keeps_activations(settings, monkeypatch, caplog):
+    monkeypatch.setattr(_config, "computes_bf16", lambda: False)
+    args = settings()
+    assert (args.bf16, args.gradient_checkpointing) == (False, False)
+    assert not caplog.records
+    assert settings(bf16=True).bf16
+    assert "no bfloat16 arithmetic" in caplog.text

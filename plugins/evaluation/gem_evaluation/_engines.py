@@ -8,7 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
+from gem_evaluation._adapters import Adapter
+from gem_evaluation._errors import ModelSetupError
+from gem_train.processor import computes_bf16
+
 EngineName: TypeAlias = Literal["transformers", "vllm"]
+
+
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
 @dataclass(frozen=True)
@@ -54,17 +61,20 @@ class TransformersEngine:
     """transformers in this process.
 
     Args:
-        path: a folder or a name on the hub.
+        path: a folder, which may have an adapter alone, or a name on the hub.
         options: `temperature`, `top_p`, `top_k`, `max_tokens`.
         device: of torch; `None` takes a GPU where there is one.
+
+    Weights keep the type that they were saved in, but on a processor without bfloat16 arithmetic they are in float32.
     """
 
     def __init__(self, path: str, options: Mapping[str, Any], device: str | None) -> None:
         import torch
         from transformers import AutoModelForCausalLM
 
-        model = cast("Any", AutoModelForCausalLM).from_pretrained(path, dtype="auto")
-        self._model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+        place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        dtype = torch.float32 if place == "cpu" and not computes_bf16() else "auto"
+        self._model = cast("Any", AutoModelForCausalLM).from_pretrained(path, dtype=dtype).to(place).eval()
         self._options = options
         self._ends: list[int] = []
 
@@ -115,19 +125,35 @@ class TransformersEngine:
 
 
 class VllmEngine:
-    """vLLM, which takes most of a GPU's memory. Arguments as `TransformersEngine`."""
+    """vLLM, which takes most of a GPU's memory.
 
-    def __init__(self, path: str, options: Mapping[str, Any]) -> None:
+    Args:
+        path, options: as `TransformersEngine`.
+        adapter: of the folder, if it has no whole weights.
+
+    Raises:
+        ModelSetupError: vLLM cannot use an adapter of this kind.
+    """
+
+    def __init__(self, path: str, options: Mapping[str, Any], adapter: Adapter | None = None) -> None:
+        import torch
         import vllm  # pyright: ignore[reportMissingImports]
         from transformers import AutoConfig
 
         library: Any = vllm
+        lora = {} if adapter is None else _lora_options(adapter)
+        path = path if adapter is None else adapter.base
         self._config: Any = cast("Any", AutoConfig).from_pretrained(path)
         saved = getattr(self._config, "dtype", None)
         # By default, vLLM would sample from float32 weights in half precision.
         dtype = "auto" if saved is None else str(saved).removeprefix("torch.")
+        if not torch.cuda.is_available() and not computes_bf16():
+            dtype = "float32"
         self._path, self._options = path, options
-        self._llm: Any = library.LLM(path, dtype=dtype, disable_log_stats=True)
+        self._llm: Any = library.LLM(path, dtype=dtype, disable_log_stats=True, **lora)
+        self._adapter = None if adapter is None else _lora_request(adapter)
+        if self._adapter is not None:
+            self._llm.llm_engine.add_lora(self._adapter)  # now, as a failure would otherwise be that of a response
         self.stop_at(())
 
     @property
@@ -154,12 +180,28 @@ class VllmEngine:
     def sample(self, prompts: Sequence[Sequence[int]]) -> list[Sampled]:
         """See `Engine.sample`."""
         asked = [{"prompt_token_ids": [*ids]} for ids in prompts]
-        found = [one.outputs[0] for one in self._llm.generate(asked, self._sampling, use_tqdm=False)]
+        generated = self._llm.generate(asked, self._sampling, use_tqdm=False, lora_request=self._adapter)
+        found = [one.outputs[0] for one in generated]
         return [Sampled([*one.token_ids], one.finish_reason == "length") for one in found]
 
     def close(self) -> None:
         """End vLLM's process."""
         self._llm.llm_engine.engine_core.shutdown()
+
+
+def _lora_options(adapter: Adapter) -> dict[str, Any]:
+    if adapter.kind != "LORA":
+        raise ModelSetupError(
+            f"{adapter.folder} has an adapter of the kind {adapter.kind}, and vLLM knows LORA only. "
+            "Next: --engine transformers"
+        )
+    # vLLM knows these ranks only; a smaller one is padded.
+    return {"enable_lora": True, "max_lora_rank": next((one for one in _RANKS if one >= adapter.rank), adapter.rank)}
+
+
+def _lora_request(adapter: Adapter) -> Any:
+    requests: Any = importlib.import_module("vllm.lora.request")
+    return requests.LoRARequest(adapter.folder.name, 1, str(adapter.folder.absolute()))
 
 
 def _until_end(ids: list[int], ends: set[int]) -> Sampled:

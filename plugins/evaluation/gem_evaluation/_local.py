@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
@@ -19,6 +20,7 @@ from gem_core.image import IMAGES
 from gem_core.installation import install_line
 from gem_core.registry import build, spec
 from gem_core.responses import speech_of
+from gem_evaluation._adapters import adapter_in
 from gem_evaluation._conversation import ConversationSettings, Prompt, Reply, Usage
 from gem_evaluation._engines import Engine, EngineName, Sampled, TransformersEngine, VllmEngine, default_engine
 from gem_evaluation._errors import ModelError, ModelSetupError
@@ -52,11 +54,15 @@ class LocalModel:
     Its episodes are made by the code of training: the same prompts, the same ends of a response, the same limits.
 
     Args:
-        path: a folder as `save_pretrained` writes it, with the tokenizer; or a name on the hub.
+        path: a folder as `save_pretrained` writes it, of a model or of a LoRA adapter, with the tokenizer; or a name on
+            the hub.
         options: `temperature` (0 takes the likeliest token), `top_p`, `top_k`, `max_tokens`.
         batch: prompts at a time.
         device: of torch, with transformers; `None` takes a GPU where there is one.
         engine: what samples; `None` takes vLLM where it is installed, otherwise transformers.
+
+    Raises:
+        ModelSetupError: unknown options, or an adapter whose model is not there.
     """
 
     wrappers: Sequence[Callable[[Env], Env]] = ()
@@ -76,7 +82,10 @@ class LocalModel:
         self._options: dict[str, Any] = {"temperature": 1.0, "max_tokens": MAX_TOKENS, **(options or {})}
         if unknown := self._options.keys() - {"temperature", "top_p", "top_k", "max_tokens"}:
             raise ModelSetupError(f"a local model has no option {', '.join(sorted(unknown))}")
-        self._weights = _checksum(Path(self._path))
+        self._adapter = adapter_in(Path(path))
+        self._weights = _checksum(Path(path))
+        if self._adapter is not None:
+            self._weights = f"{self._weights} on {_checksum(Path(self._adapter.base)) or self._adapter.base}"
         self._device = device
         self.ends: tuple[int, ...] = ()
         """Ids that end a response; known once the model is open."""
@@ -220,20 +229,24 @@ class LocalModel:
         try:
             from transformers import AutoTokenizer
 
+            if self._adapter is not None:
+                importlib.import_module("peft")  # without it, transformers says that the folder has no weights
             self._tokenizer = cast("Any", AutoTokenizer).from_pretrained(self._path)
             template = self._template(None)
             self._engine: Engine = (
-                VllmEngine(self._path, self._options)
+                VllmEngine(self._path, self._options, self._adapter)
                 if self._engine_name == "vllm"
                 else TransformersEngine(self._path, self._options, self._device)
             )
             self.ends = end_token_ids(template, self._tokenizer, self._engine.generation_config)
             self._engine.stop_at(self.ends)
         except ModuleNotFoundError as error:
-            extra = "vllm" if self._engine_name == "vllm" else "eval-local"
+            extra = "vllm" if error.name == "vllm" else "eval-local"
             raise MissingExtraError(
                 f"a local model needs {error.name}, which is not installed. Run: {install_line(extra)}"
             ) from error
+        except ModelSetupError:
+            raise
         except Exception as error:  # these libraries raise what they like
             raise ModelSetupError(f"the model {self._path} cannot be loaded: {described(error)}") from error
 

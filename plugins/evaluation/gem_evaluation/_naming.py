@@ -17,6 +17,7 @@ from gem_evaluation._engines import EngineName
 from gem_evaluation._errors import ModelSetupError
 from gem_evaluation._local import LocalModel
 from gem_evaluation._models import AnswerFunction, FunctionModel, Model
+from gem_train.models import model_folder, model_names
 
 _NEEDED = {"openai": "eval", "tenacity": "eval", "scipy": "eval"}
 
@@ -38,7 +39,8 @@ def load_model(
     | `random` | random valid actions |
     | `human` | a person at the terminal |
     | an alias of the endpoints file | that endpoint |
-    | a folder, or `hf:` and a name | weights, loaded with transformers |
+    | a folder, or `hf:` and a name | weights, loaded here; the folder may have a LoRA adapter alone |
+    | a name that a package declares, such as `smollm2` | its weights, loaded here |
     | `package.module:name` | a Python function of messages, or an object with the methods of `Model` |
     | any other, or any with a `base_url` | a chat endpoint's model |
 
@@ -55,16 +57,17 @@ def load_model(
         ModelSetupError: there is no such model, or it cannot have these options or this URL.
         EvaluationError: the endpoints file cannot be read.
         MissingExtraError: something that the model needs is not installed.
+        GemError: as `gem_train.models.model_folder`.
     """
-    local = base_url is None and (name.startswith("hf:") or Path(name).is_dir())
-    if engine is not None and not local:
+    local = None if base_url is not None else _local_name(name, endpoints)
+    if engine is not None and local is None:
         raise ModelSetupError(f"{name} is no folder of weights and no hf:NAME, so there is no engine to choose")
     if base_url is None:
         if name in ("random", "human"):
             _check_no_options(name, options)
             return RandomModel() if name == "random" else HumanModel()
-        if local:
-            return LocalModel(name.removeprefix("hf:"), options, concurrency, engine=engine)
+        if local is not None:
+            return LocalModel(model_folder(local), options, concurrency, engine=engine)
         if (endpoint := find_endpoint(name, endpoints)) is not None:
             return _chat(endpoint, options, concurrency, timeout)
         module, colon, attribute = name.partition(":")
@@ -77,6 +80,14 @@ def load_model(
             "given as well. Leave out --base-url (base_url=...), or the file or its alias"
         )
     return _chat(Endpoint(name, base_url, DEFAULT_KEY), options, concurrency, timeout)
+
+
+def _local_name(name: str, endpoints: Path | None) -> str | None:
+    """The folder or name of weights that are loaded here; `None` for any other model."""
+    if name.startswith("hf:"):
+        return name.removeprefix("hf:")
+    declared = name in model_names() and find_endpoint(name, endpoints) is None
+    return name if declared or Path(name).is_dir() else None
 
 
 def _check_no_options(name: str, options: Mapping[str, Any] | None) -> None:

@@ -56,8 +56,8 @@ def run(
     model: Annotated[
         str,
         typer.Option(
-            help="A chat model's name, an alias of the endpoints file, a folder of weights, hf:NAME, random, human, or "
-            "package.module:function."
+            help="A chat model's name, an alias of the endpoints file, a folder of weights or of an adapter, hf:NAME, "
+            "smollm2, random, human, or package.module:function."
         ),
     ] = "",
     base_url: Annotated[str | None, typer.Option(help="URL of the endpoint, which usually ends in /v1.")] = None,

@@ -12,6 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from vllm_server import ENVIRONMENT, GAME, OPTIONS, overlap
 
 from gem_evaluation import Entry, Results, evaluate, load_model
@@ -28,6 +31,15 @@ def played(folder: str, output: Path, engine: EngineName | None, temperature: fl
 def first_responses(output: Path) -> dict[int, str]:
     """By task. Later ones depend on all before, so one rounding would change them."""
     return {one.key.task_id: one.episode.turns[0].response for one in read_episodes(output)}
+
+
+def saved_adapter(base: str, folder: Path) -> str:
+    """A LoRA adapter of a model, with random weights."""
+    torch.manual_seed(0)
+    config = LoraConfig(r=12, target_modules="all-linear", task_type="CAUSAL_LM", init_lora_weights=False)
+    get_peft_model(AutoModelForCausalLM.from_pretrained(base), config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base).save_pretrained(folder)
+    return str(folder)
 
 
 def main(scratch: str, folder: str | None = None) -> None:
@@ -53,6 +65,12 @@ def main(scratch: str, folder: str | None = None) -> None:
     same = first_responses(runs / "greedy-transformers")
     assert first_responses(runs / "greedy-vllm") == same
     print("at temperature 0, the same first responses:", len(same))
+    adapter = saved_adapter(folder, runs / "adapter")
+    for name in ("transformers", "vllm"):
+        played(adapter, runs / f"adapter-{name}", name, 0.0, greedy)
+    adapted = first_responses(runs / "adapter-transformers")
+    assert first_responses(runs / "adapter-vllm") == adapted != same
+    print("with an adapter, the same first responses:", len(adapted))
     full = played(folder, runs / "full", "vllm", 1.0, Entry(id=GAME, tasks=2, system_prompt="1 " * 5000)).together
     assert full.stop_reasons == {"context_full": 2}, full
     print("a prompt that is too long:", full.stop_reasons)
