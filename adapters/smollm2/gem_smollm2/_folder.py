@@ -13,7 +13,7 @@ from platformdirs import user_cache_path
 from gem_smollm2._conversion import convert
 from gem_smollm2._package import find_gguf
 
-_FOLDER = "SmolLM2-135M-Instruct-1"
+_FOLDER = "SmolLM2-135M-Instruct-2"
 """The number changes with what `convert` writes."""
 
 
