@@ -36,12 +36,13 @@ FLAGS = {
 }
 MODELS = {
     "smollm2": {
+        "--env": "game:PlainGuess-v0",  # in plain words; this model never writes a box
         "--system_prompt": "You guess numbers.",
-        "--max_train": "720",
+        "--max_train": "960",
         "--rollout_batch_size_per_device": "24",
         "--train_batch_size": "24",
         "--train_batch_size_per_device": "8",
-        "--generate_max_length": "8",
+        "--generate_max_length": "6",
         "--learning_rate": "1e-5",
     },
 }

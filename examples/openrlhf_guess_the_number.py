@@ -41,10 +41,11 @@ FLAGS = {
 MODELS = {
     "tiny": {"--actor.entropy_coef": "0.05", "--actor.max_norm": "0.5"},
     "smollm2": {
+        "--gem.env": "game:PlainGuess-v0",  # in plain words; this model never writes a box
         "--gem.system_prompt": "You guess numbers.",
         "--rollout.batch_size": "24",
         "--rollout.micro_batch_size": "8",
-        "--rollout.max_new_tokens": "8",
+        "--rollout.max_new_tokens": "6",
         "--train.batch_size": "24",
         "--train.micro_batch_size": "8",
         "--actor.adam.lr": "1e-5",

@@ -56,11 +56,12 @@ CONFIG = {  # everything except the section `gem` is ROLL's own
 }
 MODELS = {
     "smollm2": [
+        "gem.env=game:PlainGuess-v0",  # in plain words; this model never writes a box
         "gem.system_prompt='You guess numbers.'",
         "rollout_batch_size=24",
         "sequence_length=160",
         "entropy_loss_coef=0",
-        "train_env_manager.generating_args.max_new_tokens=8",
+        "train_env_manager.generating_args.max_new_tokens=6",
         "actor_train.training_args.learning_rate=1e-5",
         "actor_train.training_args.per_device_train_batch_size=8",
         "actor_train.infer_batch_size=8",

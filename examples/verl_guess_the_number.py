@@ -42,7 +42,8 @@ MODELS = {
         "actor_rollout_ref.actor.optim.weight_decay=0",
     ],
     "smollm2": [
-        "gem.max_response_tokens=8",
+        "gem.env=game:PlainGuess-v0",  # in plain words; this model never writes a box
+        "gem.max_response_tokens=6",
         "gem.system_prompt='You guess numbers.'",
         "data.train_batch_size=24",
         "actor_rollout_ref.actor.ppo_mini_batch_size=24",
