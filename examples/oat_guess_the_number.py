@@ -18,7 +18,8 @@ FLAGS = {
     "--advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, gigpo, or gae with Oat's critic
     "--report": "runs/oat_guess_the_number",  # folder for curve.png, metrics.jsonl and records
     "--record": "full",  # for `gem-core view`
-    "--save_path": "runs/oat_guess_the_number/oat",  # what was learned, at the end; --save_steps: also in between
+    "--save_path": "runs/oat_guess_the_number/oat",
+    "--save_steps": "-1",  # batches between saved models; one is also saved at the end then
     "--gamma": "0.95",  # per turn
     "--beta": "0",  # no reference model
     "--rollout_batch_size_per_device": "128",  # episodes of a batch, for each learner

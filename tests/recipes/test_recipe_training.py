@@ -13,13 +13,14 @@ from recipes.command import DOCS, main
 from recipes.frameworks.declared import STUDY as FRAMEWORKS
 from recipes.gamma.declared import STUDY as GAMMA
 from recipes.results import declared, read
+from recipes.smollm2.declared import STUDY as SMOLLM2
 from recipes.study import Study
 from recipes.tools.declared import STUDY as TOOLS
 from recipes.transfer.declared import STUDY as TRANSFER
 
 STUDIES = {study.name: study for study in (ALGORITHMS, GAMMA, TRANSFER, TOOLS)}
 """Those that TRL plays in this process."""
-WITH_PAGES = {**STUDIES, FRAMEWORKS.name: FRAMEWORKS}
+WITH_PAGES = {**STUDIES, FRAMEWORKS.name: FRAMEWORKS, SMOLLM2.name: SMOLLM2}
 PAGES = {name: importlib.import_module(f"recipes.{name}.page").page for name in WITH_PAGES}
 
 
