@@ -21,7 +21,7 @@ SETTINGS: Mapping[str, Any] = {
     "episodes": 24,
     "updates": 30,
     "response_tokens": 6,
-    "context": 160,
+    "context": 96,
     "learning_rate": 1e-5,  # of all weights: OpenRLHF's engines cannot load LoRA
     "clip": 0.5,
 }
