@@ -27,7 +27,7 @@ FLAGS = {
     "--train_batch_size_per_device": "16",  # rows in a forward pass; each turn is a row
     "--generate_max_length": "4",  # of one turn; a real model needs 512 or more
     "--max_model_len": "512",  # of a whole episode
-    "--lora_rank": "0",  # LoRA: 16, with about 100 times the learning rate
+    "--lora_rank": "0",  # LoRA: 16, with ten times the learning rate or more
     "--learning_rate": "1e-3",  # for a real model about 1e-6; weights are bf16 on a GPU, with --no-bf16 float32
     "--lr_scheduler": "constant",
     "--lr_warmup_ratio": "0",
@@ -44,7 +44,7 @@ MODELS = {
         "--train_batch_size": "24",
         "--train_batch_size_per_device": "8",
         "--generate_max_length": "6",
-        "--learning_rate": "1e-5",
+        "--learning_rate": "2e-5",
     },
 }
 WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))  # of the tiny model: the format, not how to play

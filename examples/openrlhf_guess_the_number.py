@@ -48,7 +48,7 @@ MODELS = {
         "--rollout.max_new_tokens": "6",
         "--train.batch_size": "24",
         "--train.micro_batch_size": "8",
-        "--actor.adam.lr": "1e-5",
+        "--actor.adam.lr": "2e-5",
     },
 }
 WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))  # of the tiny model: the format, not how to play

@@ -62,7 +62,7 @@ MODELS = {
         "sequence_length=96",
         "entropy_loss_coef=0",
         "train_env_manager.generating_args.max_new_tokens=6",
-        "actor_train.training_args.learning_rate=1e-5",
+        "actor_train.training_args.learning_rate=2e-5",
         "actor_train.training_args.per_device_train_batch_size=8",
         "actor_train.infer_batch_size=8",
     ],

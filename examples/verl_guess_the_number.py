@@ -24,7 +24,7 @@ FLAGS = [
     "algorithm.gamma=0.95",  # per turn
     "data.train_batch_size=128",  # episodes of a batch
     "data.max_response_length=512",  # tokens of an episode after its first prompt
-    "actor_rollout_ref.model.lora_rank=0",  # LoRA: 16, for example, and about 30 times the learning rate
+    "actor_rollout_ref.model.lora_rank=0",  # LoRA: 16, with ten times the learning rate or more
     "actor_rollout_ref.model.lora.merge=True",  # LoRA is sampled from whole weights, rounded to bf16
     "actor_rollout_ref.actor.ppo_mini_batch_size=128",  # the whole batch, so one update for each
     "actor_rollout_ref.actor.optim.lr=1e-3",  # for a real model about 1e-6
@@ -49,7 +49,7 @@ MODELS = {
         "data.train_batch_size=24",
         "actor_rollout_ref.actor.ppo_mini_batch_size=24",
         "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=1024",  # of a forward pass: 0.2 MB a token in each table
-        "actor_rollout_ref.actor.optim.lr=1e-5",
+        "actor_rollout_ref.actor.optim.lr=2e-5",
     ],
 }
 WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))  # of the tiny model: the format, not how to play

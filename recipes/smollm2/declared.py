@@ -19,10 +19,10 @@ SETTINGS: Mapping[str, Any] = {
     "advantage": "rebn",
     "gamma": 0.9,
     "episodes": 24,
-    "updates": 30,
+    "updates": 20,
     "response_tokens": 6,
     "context": 96,
-    "learning_rate": 1e-5,  # of all weights: OpenRLHF's engines cannot load LoRA
+    "learning_rate": 2e-5,  # of all weights: OpenRLHF's engines cannot load LoRA
     "clip": 0.5,
 }
 """Settings of the programs `benchmarks/curves_*.py`, and of the evaluations."""
