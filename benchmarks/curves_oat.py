@@ -39,6 +39,10 @@ def main(settings: dict[str, Any]) -> None:
         "--gpus": 1,
         "--save_path": f"{settings['folder']}/oat",
     }
+    if settings.get("save"):
+        values["--save_steps"] = settings["updates"]
+    if prompt := settings.get("system_prompt"):
+        values["--system_prompt"] = prompt
     if rate := settings.get("critic_learning_rate"):
         values["--critic_learning_rate"] = rate
     sys.argv[1:] = [*flags, "--collocate", *(str(part) for pair in values.items() for part in pair)]

@@ -38,6 +38,8 @@ def main(settings: dict[str, Any]) -> None:
             "--critic.lr_scheduler": "constant",
             "--critic.max_norm": settings["clip"],
         }
+    if prompt := settings.get("system_prompt"):
+        values["--gem.system_prompt"] = prompt
     flags = [part for name, value in values.items() for part in (name, str(value))]
     if modules := settings.get("modules"):
         flags += ["--gem.modules", *modules]

@@ -29,6 +29,7 @@ def train(
         modules=settings.get("modules", []),
         advantage=settings["advantage"],
         gamma=settings["gamma"],
+        system_prompt=settings.get("system_prompt"),
         per_device_train_batch_size=settings["episodes"],
         gradient_accumulation_steps=1,
         max_steps=settings["updates"],
@@ -45,7 +46,10 @@ def train(
         **more,
     )
     progress = ProgressCallback(settings["env"])
-    TurnGRPOTrainer(model, args, tokenizer, callbacks=[progress]).train()
+    trainer = TurnGRPOTrainer(model, args, tokenizer, callbacks=[progress])
+    trainer.train()
+    if settings.get("save"):
+        trainer.save_model()
     return progress.report.history
 
 

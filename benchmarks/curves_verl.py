@@ -14,6 +14,7 @@ def main(settings: dict[str, Any]) -> None:
         f"gem.env={settings['env']}",
         f"gem.modules={json.dumps(settings.get('modules', []))}",
         f"gem.max_response_tokens={settings['response_tokens']}",
+        f"gem.system_prompt={json.dumps(settings.get('system_prompt'))}",
         f"gem.report={settings['folder']}",
         f"gem.seed={settings['seed']}",
         f"algorithm.adv_estimator={settings['advantage']}",
@@ -28,6 +29,12 @@ def main(settings: dict[str, Any]) -> None:
         f"trainer.total_training_steps={settings['updates']}",
         "trainer.val_before_train=False",
     ]
+    if settings.get("save"):
+        flags += [
+            f"trainer.save_freq={settings['updates']}",
+            f"trainer.default_local_dir={settings['folder']}/checkpoints",
+            "actor_rollout_ref.actor.checkpoint.save_contents=[hf_model]",
+        ]
     if rate := settings.get("critic_learning_rate"):
         flags += [
             f"critic.model.path={settings['model']}",

@@ -1,11 +1,12 @@
 """Train an agent to guess a number in few turns, with Oat's own actors and learners and one reward per turn.
 
     python oat_guess_the_number.py                  # a tiny model on a CPU
-    python oat_guess_the_number.py --pretrain Qwen/Qwen3-1.7B-Base --gpus 8 --no-collocate \
+    python oat_guess_the_number.py --model smollm2  # a real one of 135M parameters, on a GPU or a CPU
+    python oat_guess_the_number.py --model Qwen/Qwen3-1.7B-Base --gpus 8 --no-collocate \
         --generate_max_length 512 --max_model_len 4096 --learning_rate 1e-6 --train_batch_size_per_device 2
 
-Arguments are Oat's flags and those of `GemOatArgs`; they override the list below. `gem-core list` shows all values of
-`--env`.
+Other arguments are Oat's flags and those of `GemOatArgs`; they override the list below. `gem-core list` shows all
+values of `--env`.
 """
 
 import os
@@ -18,6 +19,7 @@ FLAGS = {
     "--report": "runs/oat_guess_the_number",  # folder for curve.png, metrics.jsonl and records
     "--record": "full",  # for `gem-core view`
     "--save_path": "runs/oat_guess_the_number/oat",
+    "--save_steps": "-1",  # batches between saved models; one is also saved at the end then
     "--gamma": "0.95",  # per turn
     "--beta": "0",  # no reference model
     "--rollout_batch_size_per_device": "128",  # episodes of a batch, for each learner
@@ -25,37 +27,45 @@ FLAGS = {
     "--train_batch_size_per_device": "16",  # rows in a forward pass; each turn is a row
     "--generate_max_length": "4",  # of one turn; a real model needs 512 or more
     "--max_model_len": "512",  # of a whole episode
-    "--learning_rate": "1e-3",  # for a real model about 1e-6
+    "--lora_rank": "0",  # LoRA: 16, with ten times the learning rate or more
+    "--learning_rate": "1e-3",  # for a real model about 1e-6; weights are bf16 on a GPU, with --no-bf16 float32
     "--lr_scheduler": "constant",
     "--lr_warmup_ratio": "0",
     "--eval_steps": "-1",  # no evaluation
     "--gpus": "1",
     "--collocate": None,
 }
-WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))
+MODELS = {
+    "smollm2": {
+        "--env": "game:PlainGuess-v0",  # in plain words; this model never writes a box
+        "--system_prompt": "You guess numbers.",
+        "--max_train": "960",
+        "--rollout_batch_size_per_device": "24",
+        "--train_batch_size": "24",
+        "--train_batch_size_per_device": "8",
+        "--generate_max_length": "6",
+        "--learning_rate": "2e-5",
+    },
+}
+WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))  # of the tiny model: the format, not how to play
 
 
-def main(flags: list[str]) -> None:
-    given = {flag.split("=")[0].replace("--no-", "--") for flag in flags}
-    defaults = [part for flag, value in FLAGS.items() if flag not in given for part in (flag, value) if part]
-    if "--pretrain" not in given:
-        train_on_cpu([*defaults, *flags])
-        return
-    from gem_oat import run
-
-    run(read([*defaults, *flags]))
-
-
-def train_on_cpu(flags: list[str]) -> None:
-    """Train on a CPU, with a tiny model that knows the action format but not how to play."""
+def main(arguments: list[str]) -> None:
+    from gem_cpu.gpus import has_gpu
     from gem_cpu.oat import prepare
+    from gem_train.models import named_model
 
-    args = read([*prepare(), *flags])
+    model, flags = named_model(arguments, "--pretrain")
+    needed = [] if has_gpu() and model != "tiny" else prepare()
+    given = {flag.split("=")[0].replace("--no-", "--") for flag in flags}
+    chosen = {**FLAGS, **MODELS.get(model, {})}
+    defaults = [part for flag, value in chosen.items() if flag not in given for part in (flag, value) if part]
+    args = read([*needed, *defaults, *flags])
     from gem_oat import run
-    from gem_tiny import saved_tiny_policy
+    from gem_tiny import policy_folder
 
-    with saved_tiny_policy(args, warm_start_steps=WARM_START_STEPS) as model:
-        args.pretrain = model
+    with policy_folder(model, args, warm_start_steps=WARM_START_STEPS) as folder:
+        args.pretrain = folder
         run(args)
 
 

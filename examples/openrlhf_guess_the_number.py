@@ -1,16 +1,18 @@
 """Train an agent to guess a number in few turns, with OpenRLHF's own training and one reward per turn.
 
     python openrlhf_guess_the_number.py                  # a tiny model on a CPU, 13 minutes
-    python openrlhf_guess_the_number.py --actor.model_name_or_path Qwen/Qwen3-1.7B-Base \
+    python openrlhf_guess_the_number.py --model smollm2  # a real one of 135M parameters, on GPUs or a CPU
+    python openrlhf_guess_the_number.py --model Qwen/Qwen3-1.7B-Base \
         --rollout.max_new_tokens 512 --data.max_len 4096 --actor.adam.lr 1e-6 --actor.num_gpus_per_node 4 \
         --vllm.num_engines 4                             # several machines: adapters/openrlhf/README.md
 
-Arguments are OpenRLHF's flags and `--gem.*`; they override the list below. `gem-core list` shows all values of
+Other arguments are OpenRLHF's flags and `--gem.*`; they override the lists below. `gem-core list` shows all values of
 `--gem.env`. OpenRLHF's engines import this file for its `AgentExecutor`, so environments can be registered here.
 """
 
 import os
 import sys
+from contextlib import nullcontext
 
 from gem_openrlhf import GemAgentExecutor
 
@@ -30,40 +32,46 @@ FLAGS = {
     "--train.batch_size": "128",  # the whole batch, so one update for each
     "--train.micro_batch_size": "16",
     "--actor.adam.lr": "1e-3",  # for a real model about 1e-6
+    "--ds.param_dtype": "bf16",  # of all weights; on a CPU they are float32
     "--ckpt.save_steps": "20",  # with --ckpt.load_enable, a stopped run continues from the last checkpoint
+    "--ckpt.max_num": "1",  # of 12 bytes for each parameter
     "--ckpt.path": "runs/openrlhf_guess_the_number/ckpt",
-    "--ckpt.output_dir": "runs/openrlhf_guess_the_number/model",
+    "--ckpt.output_dir": "runs/openrlhf_guess_the_number/model",  # what was learned, at the end
 }
-TINY = ["--actor.entropy_coef", "0.05", "--actor.max_norm", "0.5"]  # for the tiny model
-WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))
+MODELS = {
+    "tiny": {"--actor.entropy_coef": "0.05", "--actor.max_norm": "0.5"},
+    "smollm2": {
+        "--gem.env": "game:PlainGuess-v0",  # in plain words; this model never writes a box
+        "--gem.system_prompt": "You guess numbers.",
+        "--rollout.batch_size": "24",
+        "--rollout.micro_batch_size": "8",
+        "--rollout.max_new_tokens": "6",
+        "--train.batch_size": "24",
+        "--train.micro_batch_size": "8",
+        "--actor.adam.lr": "2e-5",
+    },
+}
+WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))  # of the tiny model: the format, not how to play
 
 
 class AgentExecutor(GemAgentExecutor):
     """OpenRLHF looks for this name in the file."""
 
 
-def main(flags: list[str]) -> None:
-    flags = [*(part for pair in FLAGS.items() for part in pair), *flags]
-    if not any(flag.startswith("--actor.model_name_or_path") for flag in flags):
-        train_on_cpu([*TINY, *flags])
-        return
-    from gem_openrlhf import launch
-
-    launch(__file__, flags)
-
-
-def train_on_cpu(flags: list[str]) -> None:
-    """Train on a CPU, with a tiny model that knows the action format but not how to play."""
+def main(arguments: list[str]) -> None:
+    from gem_cpu.gpus import has_gpu
     from gem_cpu.openrlhf import on_cpu
+    from gem_train.models import named_model
 
-    with on_cpu() as needed:
+    model, flags = named_model(arguments, "--actor.model_name_or_path")
+    with nullcontext([]) if has_gpu() and model != "tiny" else on_cpu() as needed:
         from gem_openrlhf import check_command, launch
-        from gem_tiny import saved_tiny_policy
+        from gem_tiny import policy_folder
 
-        flags = [*needed, *flags, "--actor.model_name_or_path"]
-        settings = check_command([*flags, "tiny"])
-        with saved_tiny_policy(settings, warm_start_steps=WARM_START_STEPS) as model:
-            launch(__file__, [*flags, model])
+        chosen = {**FLAGS, **MODELS.get(model, {})}
+        flags = [*needed, *(part for pair in chosen.items() for part in pair), *flags, "--actor.model_name_or_path"]
+        with policy_folder(model, check_command([*flags, model]), warm_start_steps=WARM_START_STEPS) as folder:
+            launch(__file__, [*flags, folder])
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def page(results: Path, figures: Path) -> str:
         draw_curves(by_task, METRIC, figures / "frameworks_curves.png", label="success")
         parts.append("![Success over updates](../img/recipes/frameworks_curves.png)\n")
     for task, cells in by_task.items():
-        parts.append(f"## {task}\n\n{_table(cells)}\n{_differences(cells)}")
+        parts.append(f"## {task}\n\n{_table(cells)}\n{differences(cells)}")
     if len(there) == len(STUDY.runs("cpu")):
         parts.append(READING.removeprefix("\n"))
     parts.append(_again())
@@ -84,7 +84,7 @@ def _row(runs: Sequence[Result]) -> list[str]:
     ]
 
 
-def _differences(cells: Mapping[str, Sequence[Result]]) -> str:
+def differences(cells: Mapping[str, Sequence[Result]]) -> str:
     """The difference of the scores of each pair of frameworks with as many runs, seed by seed."""
     scores = {cell: {run.seed: run.area(METRIC) for run in runs} for cell, runs in cells.items()}
     most = max(map(len, scores.values()))

@@ -11,10 +11,12 @@ from typing import Any
 
 from packaging.version import Version
 
+from gem_train.models import model_folder
+from recipes.frameworks.held_out import evaluation
 from recipes.frameworks.programs import ROOT, answer, python_of, run
 from recipes.results import RecipeError, Result, curve, declared
 from recipes.source import commit
-from recipes.study import Run, WarmStart
+from recipes.study import Run
 
 DISTRIBUTIONS = {"trl": "trl", "verl": "verl", "openrlhf": "openrlhf", "oat": "oat-llm", "roll": "roll"}
 KEPT = ("episode/success", "episode/return", "episode/turns", "turn/invalid", "rollout/turns")
@@ -41,18 +43,28 @@ def play(run_: Run, cache: Path) -> Result:
 
     Args:
         run_: what to train; its cell is the framework.
-        cache: folder of warm-started weights, which all frameworks share.
+        cache: folder of warm-started weights, which all frameworks share, and of logs.
 
     Raises:
         RecipeError: an environment is missing, the training failed, or the warm start would teach answers.
+        GemError: a named model cannot be had, or the environment of the evaluation cannot be built.
     """
     python = python_of(run_.cell)
     model, success = _weights(run_, cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    before = evaluation(model, run_.settings) if run_.evaluate else {}
     with tempfile.TemporaryDirectory(prefix="recipe") as folder:
-        settings = {**run_.settings, "seed": run_.seed, "model": str(model), "folder": folder}
+        settings = {
+            **run_.settings,
+            "seed": run_.seed,
+            "model": str(model),
+            "folder": folder,
+            "save": run_.evaluate,
+        }
         log = Path(cache, f"{run_.name}.log").absolute()
         spent = run(python, [str(ROOT / f"benchmarks/curves_{run_.cell}.py"), json.dumps(settings)], log)
         history = _history(Path(folder, "metrics.jsonl"), run_.settings["updates"], log)
+        after = evaluation(_learned(Path(folder), log), run_.settings) if run_.evaluate else {}
     names = [name for name in KEPT if any(name in line for line in history)]
     return Result(
         name=run_.name,
@@ -68,6 +80,8 @@ def play(run_: Run, cache: Path) -> Result:
         commit=commit(),
         versions=_versions(python, "gem-core", "torch", "transformers", DISTRIBUTIONS[run_.cell]),
         random_success=success,
+        before=before,
+        after=after,
     )
 
 
@@ -79,9 +93,18 @@ def _history(path: Path, updates: int, log: Path) -> list[dict[str, Any]]:
     return history
 
 
-def _weights(run_: Run, cache: Path) -> tuple[Path, float]:
+def _learned(folder: Path, log: Path) -> Path:
+    """Where below a folder a framework has saved its model, as transformers does."""
+    files = [file for file in folder.rglob("*.safetensors") if (file.parent / "config.json").exists()]
+    if not files:
+        raise RecipeError(f"the training left no model. Next: read {log}")
+    return max(files, key=lambda file: file.stat().st_mtime).parent
+
+
+def _weights(run_: Run, cache: Path) -> tuple[Path, float | None]:
     """The weights that all frameworks start from, made with the oldest transformers here, which all others read."""
-    assert isinstance(run_.model, WarmStart)
+    if isinstance(run_.model, str):
+        return Path(model_folder(run_.model)), None
     pythons: dict[str, Path] = {}
     for framework in DISTRIBUTIONS:
         try:

@@ -19,6 +19,7 @@ from recipes.gamma.declared import STUDY as GAMMA
 from recipes.policies import checked
 from recipes.results import RecipeError, Result, curve, declared, is_of, read, write
 from recipes.running import missing
+from recipes.smollm2.declared import STUDY as SMOLLM2
 from recipes.statistics import improvement, interquartile_mean, mean, paired_difference, prediction_interval, profile
 from recipes.tools.declared import STUDY as TOOLS
 from recipes.transfer.declared import STUDY as TRANSFER
@@ -155,7 +156,7 @@ def test_the_declared_learning_rates_are_the_best_of_the_tuning_runs() -> None:
 
 
 def test_names_of_runs_are_unique_and_committed_results_are_those_of_declared_runs() -> None:
-    for study in (STUDY, GAMMA, TRANSFER, TOOLS, FRAMEWORKS):
+    for study in (STUDY, GAMMA, TRANSFER, TOOLS, FRAMEWORKS, SMOLLM2):
         for kind in ("cpu", "gpu"):
             names = [run.name for run in study.runs(kind)]
             assert len(names) == len(set(names)), study.name

@@ -14,6 +14,7 @@ from recipes.command import DOCS, main
 from recipes.frameworks.declared import STUDY as FRAMEWORKS
 from recipes.gamma.declared import STUDY as GAMMA
 from recipes.results import declared, read
+from recipes.smollm2.declared import STUDY as FIVE
 from recipes.study import SMOLLM2, Run, Study
 from recipes.tools.declared import STUDY as TOOLS
 from recipes.training import play
@@ -21,8 +22,12 @@ from recipes.transfer.declared import STUDY as TRANSFER
 
 STUDIES = {study.name: study for study in (ALGORITHMS, GAMMA, TRANSFER, TOOLS)}
 """Those that TRL plays in this process."""
-WITH_PAGES = {**STUDIES, FRAMEWORKS.name: FRAMEWORKS}
+<<<<<<< HEAD
+WITH_PAGES = {**STUDIES, FRAMEWORKS.name: FRAMEWORKS, FIVE.name: FIVE}
 GUESS = "game:GuessTheNumber-v0-easy"
+=======
+WITH_PAGES = {**STUDIES, FRAMEWORKS.name: FRAMEWORKS, SMOLLM2.name: SMOLLM2}
+>>>>>>> w-o
 PAGES = {name: importlib.import_module(f"recipes.{name}.page").page for name in WITH_PAGES}
 
 

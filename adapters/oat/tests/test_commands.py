@@ -9,9 +9,13 @@ from oat.args import get_default_args
 
 from gem_oat import GemOatArgs
 from gem_support.commands import Command, commands
+from gem_train.models import named_model
 
 
 @pytest.mark.parametrize("command", commands("oat"), ids=lambda command: command.name)
 def test_its_flags_are_valid(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", [command.program, *command.arguments])
+    _, flags = (
+        named_model(command.arguments, "--pretrain") if command.program.endswith(".py") else ("", command.arguments)
+    )
+    monkeypatch.setattr(sys, "argv", [command.program, *flags])
     assert isinstance(get_default_args(GemOatArgs), GemOatArgs)  # it refuses what it does not know

@@ -48,6 +48,7 @@ FIXED: dict[str, tuple[Any, str]] = {
     "reward.model_name_or_path": (None, "environments give the rewards"),
     "reward.normalize_enable": (False, "there is no reward model"),
     "algo.advantage.no_std_norm": (False, "the estimator decides the scale; use --gem.advantage drgrpo or reinforce"),
+    "ds.lora.rank": (0, "OpenRLHF 0.11 gives vLLM the weights under PEFT's names, which no model has"),
     "critic.freezing_steps": (-1, "after the frozen steps the actor would be trained on all their batches at once"),
 }
 """Flags of OpenRLHF that must keep these values: another value would change the algorithm or do nothing, without a

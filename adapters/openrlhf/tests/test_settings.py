@@ -111,6 +111,7 @@ def test_accepted(checked):
         (["--algo.advantage.is_correction_level", "seq"], "treats all tokens of a row as one.*silently change"),
         (["--rollout.vllm_generate_batch_size", "4"], "4 is not --rollout.batch_size 8.*Leave it out"),
         (["--critic.freezing_steps", "2"], "trained on all their batches at once"),
+        (["--ds.lora.rank", "16"], "PEFT's names, which no model has"),
         (["--reward.overlong_buffer_len", "9"], "9.0 is above --rollout.max_new_tokens 8"),
         (["--reward.stop_properly_penalty_coef", "1.5"], "1.5 is above 1"),
         (["--eval.steps", "0"], "--eval.steps 0: use -1 for never"),

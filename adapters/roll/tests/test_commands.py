@@ -11,15 +11,18 @@ from omegaconf import OmegaConf
 from gem_roll.checks import check, check_devices
 from gem_roll.launch import compose
 from gem_support.commands import ROOT, Command, commands
+from gem_train.models import named_model
 
 
 @pytest.mark.parametrize("command", commands("roll"), ids=lambda command: command.name)
 def test_its_overrides_are_valid(command: Command) -> None:
     if command.program.endswith(".py"):
-        given: Any = runpy.run_path(str(ROOT / command.program))["CONFIG"]
-        overrides = command.arguments
+        example = runpy.run_path(str(ROOT / command.program))
+        given: Any = example["CONFIG"]
+        model, own = named_model(command.arguments, "pretrain")
+        overrides = [*example["MODELS"].get(model, []), *own]
     else:
-        given, overrides = ROOT / command.arguments[0], command.arguments[1:]
+        given, overrides = ROOT / command.arguments[0], [*command.arguments[1:]]
     config = OmegaConf.to_container(compose(given, overrides), resolve=True)
     assert isinstance(config, dict)
     assert check(config).env

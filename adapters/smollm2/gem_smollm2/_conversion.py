@@ -12,6 +12,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 
 END = 2
 """The id of `<|im_end|>`, which ends a turn and pads."""
+ROPE_THETA = 100_000.0
+"""The base of the rotary positions, as the file says."""
 
 
 def convert(gguf: Path, target: Path) -> None:
@@ -22,16 +24,17 @@ def convert(gguf: Path, target: Path) -> None:
         target: the new folder.
     """
     _save_tokenizer(gguf, target)
-    loaded: Any = cast("Any", AutoModelForCausalLM).from_pretrained(
-        gguf.parent, gguf_file=gguf.name, dtype=torch.float32
-    )
+    loaded: Any = cast("Any", AutoModelForCausalLM).from_pretrained(gguf.parent, gguf_file=gguf.name)
     config = loaded.config
-    # transformers refuses to save what it has read from a quantized file.
-    del config.quantization_config
+    # transformers 5 refuses to save what it has read from a quantized file; transformers 4 does not mark it.
+    config.__dict__.pop("quantization_config", None)
     model: Any = LlamaForCausalLM(config)
     model.load_state_dict(loaded.state_dict())
     model.generation_config = GenerationConfig(bos_token_id=1, eos_token_id=END, pad_token_id=END)
     model.to(torch.bfloat16).save_pretrained(target)
+    # transformers 5 writes the base of the rotary positions under a name that transformers 4 does not read: it would
+    # take 10,000, and the model would write nonsense.
+    _change(target / "config.json", rope_theta=ROPE_THETA, torch_dtype="bfloat16")
 
 
 def _save_tokenizer(gguf: Path, target: Path) -> None:
@@ -45,6 +48,9 @@ def _save_tokenizer(gguf: Path, target: Path) -> None:
     )
     tokenizer.save_pretrained(target)
     # transformers 4 does not know the class that transformers 5 names.
-    path = target / "tokenizer_config.json"
+    _change(target / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+
+
+def _change(path: Path, **changes: Any) -> None:
     settings = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**settings, "tokenizer_class": "PreTrainedTokenizerFast"}, indent=2), encoding="utf-8")
+    path.write_text(json.dumps({**settings, **changes}, indent=2), encoding="utf-8")

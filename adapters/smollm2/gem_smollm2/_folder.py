@@ -17,7 +17,7 @@ from gem_core.installation import install_line
 from gem_smollm2._conversion import convert
 from gem_smollm2._package import find_gguf
 
-_FOLDER = "SmolLM2-135M-Instruct-1"
+_FOLDER = "SmolLM2-135M-Instruct-2"
 """The number changes with what `convert` writes."""
 
 

@@ -10,7 +10,7 @@ from gem_core.installation import install_line
 try:
     from gem_tiny._model import tiny_model
     from gem_tiny._play import MAX_PLAYED_TURNS
-    from gem_tiny._policy import saved_tiny_policy, tiny_policy
+    from gem_tiny._policy import policy_folder, saved_tiny_policy, tiny_policy
     from gem_tiny._tokenizer import tiny_tokenizer
     from gem_tiny._vision import tiny_image_processor, tiny_vision_model, vision_start
     from gem_tiny.warm_start import warm_start
@@ -23,6 +23,7 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "MAX_PLAYED_TURNS",
+    "policy_folder",
     "saved_tiny_policy",
     "tiny_image_processor",
     "tiny_model",

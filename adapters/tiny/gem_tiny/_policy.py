@@ -14,6 +14,7 @@ from gem_core.env import Env
 from gem_tiny._model import tiny_model
 from gem_tiny._tokenizer import tiny_tokenizer
 from gem_tiny.warm_start import warm_start
+from gem_train.models import model_folder
 from gem_train.settings import RunSettings
 
 
@@ -88,3 +89,24 @@ def saved_tiny_policy(settings: RunSettings, *, warm_start_steps: int = 800) -> 
         for part in policy:
             part.save_pretrained(folder)
         yield folder
+
+
+@contextmanager
+def policy_folder(name: str, settings: RunSettings, *, warm_start_steps: int = 800) -> Iterator[str]:
+    """The folder of the model that a user names: `tiny` is made as `saved_tiny_policy` does.
+
+    Args:
+        name: `tiny`, or as `gem_train.models.model_folder`.
+        settings, warm_start_steps: as `saved_tiny_policy`.
+
+    Yields:
+        The folder, or the hub id.
+
+    Raises:
+        GemError: as `saved_tiny_policy` and `model_folder`.
+    """
+    if name == "tiny":
+        with saved_tiny_policy(settings, warm_start_steps=warm_start_steps) as folder:
+            yield folder
+    else:
+        yield model_folder(name)

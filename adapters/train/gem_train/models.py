@@ -8,10 +8,12 @@ The value is a function without arguments that returns a folder as `save_pretrai
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from gem_core.errors import DuplicateIdError, PluginLoadError, convert_errors, located
+from gem_core.errors import DuplicateIdError, PluginLoadError, SettingsError, convert_errors, located
 
 GROUP = "gem_core.models"
 
@@ -45,3 +47,24 @@ def _made_by(entry: EntryPoint) -> str:
     failed = f"the model {entry.name!r} ({entry.value}) failed"
     with convert_errors(lambda error: PluginLoadError(f"{failed}{located(error)}")):
         return str(entry.load()())
+
+
+def named_model(arguments: Sequence[str], own: str) -> tuple[str, list[str]]:
+    """Take `--model NAME` out of the arguments of a program; the others are the framework's.
+
+    Args:
+        arguments: of the command line.
+        own: the framework's own flag for a model's path, which the program sets itself.
+
+    Returns:
+        The name, by default `tiny`, and the other arguments.
+
+    Raises:
+        SettingsError: the framework's own flag is given.
+    """
+    parser = ArgumentParser(allow_abbrev=False, add_help=False)
+    parser.add_argument("--model", default="tiny")
+    found, others = parser.parse_known_args(arguments)
+    if given := [one for one in others if one.partition("=")[0] == own]:
+        raise SettingsError(f"{given[0]} would be overwritten. Next: --model NAME, a name, a path or an id of the hub")
+    return found.model, others

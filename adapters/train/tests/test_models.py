@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gem_core.errors import DuplicateIdError, MissingExtraError, PluginLoadError
-from gem_train.models import model_folder, model_names
+from gem_core.errors import DuplicateIdError, MissingExtraError, PluginLoadError, SettingsError
+from gem_train.models import model_folder, model_names, named_model
 
 Declare = Callable[..., None]
 SOURCE = """
@@ -65,6 +65,18 @@ def test_errors_say_whose_they_are(declare: Declare) -> None:
         model_folder("gone")
     with pytest.raises(DuplicateIdError, match="declared by cave and maze"):
         model_folder("twice")
+
+
+@pytest.mark.parametrize("own", ["--pretrain", "pretrain"])
+def test_a_program_takes_the_model_and_leaves_the_other_flags(own: str) -> None:
+    assert named_model([], own) == ("tiny", [])
+    assert named_model(["--steps", "3", "--model", "maze", "a.b=1", "--mod=2"], own) == (
+        "maze",
+        ["--steps", "3", "a.b=1", "--mod=2"],
+    )
+    for flags in ([own, "maze"], [f"{own}=maze"]):
+        with pytest.raises(SettingsError, match=f"{own}.* would be overwritten. Next: --model NAME"):
+            named_model(flags, own)
 
 
 def test_smollm2_without_its_extra_says_what_to_install() -> None:

@@ -93,12 +93,21 @@ class LLM:
     def collective_rpc(self, method: str, args: Sequence[Any] = ()) -> None:
         """`init_process_group`, which does nothing here, or `update_weight`."""
         if method == "update_weight":
-            learned = LLM.learner.model.model.module.get_parameter(args[0])
+            learned = _parameter(LLM.learner.model.model.module, args[0])
             self._model.get_parameter(args[0]).data.copy_(learned.data)
 
     def sleep(self, level: int = 1) -> None: ...
 
     def wake_up(self) -> None: ...
+
+
+def _parameter(module: Any, name: str) -> Any:
+    """A weight of the learner; with LoRA, Oat has merged the adapters into it."""
+    if not hasattr(module, "peft_config"):
+        return module.get_parameter(name)
+    layer, _, kind = name.rpartition(".")
+    found = module.base_model.model.get_submodule(layer)
+    return getattr(found, "base_layer", found).get_parameter(kind)
 
 
 SAMPLED: list[tuple[tuple[int, ...], tuple[int, ...]]] = []

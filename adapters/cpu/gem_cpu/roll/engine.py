@@ -107,6 +107,10 @@ class VllmStrategy(InferenceStrategy):
         is_lora: bool = False,
     ) -> None:
         """Load new weights, all at once."""
+        if is_lora:
+            raise NotImplementedError(
+                "this engine takes whole weights. Next: leave out lora_target, or use vLLM on a GPU"
+            )
         await self._batcher.run(self._receive, names, dtypes, shapes, group_name)
 
     def _receive(self, names: Sequence[str], dtypes: Sequence[Any], shapes: Sequence[Any], group_name: str) -> None:

@@ -1,0 +1,1 @@
+"""A real language model in TRL, verl, OpenRLHF, Oat and ROLL."""
