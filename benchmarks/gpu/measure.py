@@ -35,8 +35,8 @@ from peft import LoraConfig
 from spy import SpyTrainer
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM, TrainerCallback
 
-from gem_smollm2 import smollm2_folder
 from gem_support.byte_level import byte_level_bpe
+from gem_train.models import model_folder
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 Numbers = dict[str, Any]
@@ -52,10 +52,8 @@ class Options:
     """For all phases together, without the imports and the conversion of SmolLM2."""
     device: Literal["cuda", "cpu"] = "cuda" if torch.cuda.is_available() else "cpu"
     phases: tuple[str, ...] = ("truth", "learning", "size")
-    model: Literal["smollm2", "random"] = "smollm2"
-    """`random` gives `truth` the model of `size`; leave `learning` out then."""
-    env: str = "game:PlainGuess-v0"
-    """What SmolLM2 plays."""
+    model: str = "smollm2"
+    """Name or folder; `random` gives `truth` the model of `size`, and `learning` makes no sense then."""
     output: Path = Path("runs/gpu")
     """Folder for results.json, and the metrics and curve of each phase."""
 
@@ -141,8 +139,8 @@ def main(options: Options) -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     results: dict[str, Numbers] = {"machine": machine(options.device)}
     report(results["machine"])
-    if options.model == "smollm2":
-        smollm2_folder()
+    if options.model != RANDOM:
+        print(f"model: {model_folder(options.model)}", flush=True)  # SmolLM2 is made first
     left = {name: PHASES[name] for name in options.phases}
     until, interrupted = time.monotonic() + 60 * options.minutes, False
     while left and not interrupted:
@@ -172,7 +170,7 @@ def truth(options: Options, scale: Scale, deadline: float, found: Numbers) -> No
     """Two updates for each kind of row: the responses in the loss against those sampled, and against the formula."""
     for row in ("episode", "turn"):
         model, tokenizer = policy(options, scale)
-        settings = arguments(options, f"truth-{row}", options.env if options.model == "smollm2" else LONG)
+        settings = arguments(options, f"truth-{row}", LONG if options.model == RANDOM else GUESSING)
         args = TurnGRPOConfig(**settings, row=row, per_device_train_batch_size=scale.truth_episodes, max_steps=2)
         trainer = SpyTrainer(model, args, tokenizer)
         trainer.train()
@@ -202,12 +200,15 @@ def compared(trainer: SpyTrainer, tokenizer: Any) -> Numbers:
 
 
 def learning(options: Options, scale: Scale, deadline: float, found: Numbers) -> None:
-    """SmolLM2 with LoRA."""
+    """The model with LoRA, and its success in held-out games before and after."""
     model, tokenizer = policy(options, scale)
-    settings = arguments(options, "learning", options.env)
+    settings = arguments(options, "learning", GUESSING)
     args = TurnGRPOConfig(
         **settings,
         report=settings["output_dir"],
+        eval_env=[f"{GUESSING}-test"],
+        eval_episodes=scale.learning_episodes,
+        per_device_eval_batch_size=scale.learning_episodes,
         per_device_train_batch_size=scale.learning_micro_batch,
         gradient_accumulation_steps=scale.learning_episodes // scale.learning_micro_batch,
         max_steps=scale.learning_updates,
@@ -215,7 +216,9 @@ def learning(options: Options, scale: Scale, deadline: float, found: Numbers) ->
     lora = LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules="all-linear")
     watch = Stopwatch(deadline, options.device)
     trainer = TurnGRPOTrainer(model, args, tokenizer, peft_config=lora, callbacks=[watch])
+    found["success in held-out games, before"] = trainer.evaluate()["eval_episode/success"]
     timed(trainer, watch, found)
+    found["success in held-out games, after"] = trainer.evaluate()["eval_episode/success"]
 
 
 def size(options: Options, scale: Scale, deadline: float, found: Numbers) -> None:
@@ -239,15 +242,16 @@ PHASES: dict[str, tuple[float, Callable[[Options, Scale, float, Numbers], None]]
     "size": (0.4, size),
 }
 """Their shares of the time."""
-LONG = "game:Corridor-v0"
+GUESSING, LONG = "game:PlainGuess-v0", "game:Corridor-v0"
+RANDOM = "random"
 GAMMA = 0.9
 
 
 def policy(options: Options, scale: Scale) -> tuple[Any, Any]:
-    """SmolLM2 and its tokenizer, or the random ones."""
-    if options.model == "random":
+    """The model of the options and its tokenizer."""
+    if options.model == RANDOM:
         return random_policy(options, scale)
-    folder = smollm2_folder()
+    folder = model_folder(options.model)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=scale.dtype)
     return model.to(options.device), AutoTokenizer.from_pretrained(folder)
 
@@ -270,15 +274,16 @@ def random_policy(options: Options, scale: Scale) -> tuple[Any, Any]:
 
 
 def arguments(options: Options, phase: str, env: str) -> Numbers:
-    """Settings of `TurnGRPOConfig` that the phases share; those of `learning` are known to teach SmolLM2."""
+    """Settings of `TurnGRPOConfig` that the phases share: those of `examples/trl_smollm2.py` where it has them."""
     return {
         "output_dir": str(options.output / phase),
         "env": env,
+        "system_prompt": "You guess numbers.",
         "advantage": "rebn",
         "gamma": GAMMA,
         "vector_backend": "sync",
         "max_completion_length": 6,
-        "learning_rate": 2.5e-4,
+        "learning_rate": 3e-4,
         "lr_scheduler_type": "constant",
         "adam_beta2": 0.95,
         "max_grad_norm": 0.5,
