@@ -33,7 +33,14 @@ import torch
 import tyro
 from peft import LoraConfig
 from spy import SpyTrainer
-from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM, TrainerCallback
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PrinterCallback,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    TrainerCallback,
+)
 
 from gem_support.byte_level import byte_level_bpe
 from gem_train.models import model_folder
@@ -88,7 +95,7 @@ SCALES = {
 }
 
 
-@dataclass
+@dataclass(eq=False)
 class Stopwatch(TrainerCallback):
     """Times updates, prints a line for each, and ends the run before an update that would not end in time.
 
@@ -101,7 +108,7 @@ class Stopwatch(TrainerCallback):
     lines: list[Numbers] = field(default_factory=list[Numbers])
     _began: float = 0.0
     _seconds: float = 0.0
-    _tokens: float = 0.0
+    _trained: int = 0
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         self._began = self._now()
@@ -120,19 +127,35 @@ class Stopwatch(TrainerCallback):
             **parts,
             "update": self._seconds - sum(parts.values()),
             "sampled": logs["episode/response_tokens"] * args.episodes_per_process,
-            "trained": logs["num_tokens"] - self._tokens,
+            "trained": self._trained,
             **{name: logs[f"episode/{name}"] for name in ("return", "success", "turns")},
         }
-        self._tokens = logs["num_tokens"]
+        self._trained = 0
         self.lines.append(line)
         shown = "  ".join(f"{name} {value:.3g}" for name, value in line.items())
         print(f"  {state.global_step:3d}  {shown}", flush=True)
+
+    def count(self, inputs: Mapping[str, torch.Tensor]) -> None:
+        """Count the tokens of a micro-batch, prompts and environments' included, paddings not."""
+        self._trained += int(inputs["prompt_mask"].sum() + inputs["completion_mask"].sum())
 
     def _now(self) -> float:
         # The optimizer's kernels would otherwise count for the next update's generation.
         if self.device == "cuda":
             torch.cuda.synchronize()
         return time.monotonic()
+
+
+class TimedTrainer(TurnGRPOTrainer):
+    """Has a stopwatch."""
+
+    def __init__(self, watch: Stopwatch, *args: Any, **kwargs: Any) -> None:
+        self.watch = watch
+        super().__init__(*args, callbacks=[watch], **kwargs)
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        self.watch.count(inputs)
+        return super().compute_loss(model, inputs, *args, **kwargs)
 
 
 def main(options: Options) -> int:
@@ -146,7 +169,7 @@ def main(options: Options) -> int:
     while left and not interrupted:
         began, shares = time.monotonic(), sum(share for share, _ in left.values())
         name, (share, phase) = next(iter(left.items()))
-        seconds = (until - began) * share / shares
+        seconds = max(0.0, until - began) * share / shares
         print(f"\n{name}: up to {seconds:.0f} s", flush=True)
         found = results[name] = Numbers()
         try:
@@ -173,6 +196,7 @@ def truth(options: Options, scale: Scale, deadline: float, found: Numbers) -> No
         settings = arguments(options, f"truth-{row}", LONG if options.model == RANDOM else GUESSING)
         args = TurnGRPOConfig(**settings, row=row, per_device_train_batch_size=scale.truth_episodes, max_steps=2)
         trainer = SpyTrainer(model, args, tokenizer)
+        trainer.remove_callback(PrinterCallback)
         trainer.train()
         numbers = found[f"row={row}"] = compared(trainer, tokenizer)
         if not numbers["ids trained = ids sampled"]:
@@ -215,9 +239,9 @@ def learning(options: Options, scale: Scale, deadline: float, found: Numbers) ->
     )
     lora = LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules="all-linear")
     watch = Stopwatch(deadline, options.device)
-    trainer = TurnGRPOTrainer(model, args, tokenizer, peft_config=lora, callbacks=[watch])
+    trainer = TimedTrainer(watch, model, args, tokenizer, peft_config=lora)
     found["success in held-out games, before"] = trainer.evaluate()["eval_episode/success"]
-    timed(trainer, watch, found)
+    timed(trainer, found)
     found["success in held-out games, after"] = trainer.evaluate()["eval_episode/success"]
 
 
@@ -233,7 +257,7 @@ def size(options: Options, scale: Scale, deadline: float, found: Numbers) -> Non
         max_steps=1000,
     )
     watch = Stopwatch(deadline, options.device)
-    timed(TurnGRPOTrainer(model, args, tokenizer, callbacks=[watch]), watch, found)
+    timed(TimedTrainer(watch, model, args, tokenizer), found)
 
 
 PHASES: dict[str, tuple[float, Callable[[Options, Scale, float, Numbers], None]]] = {
@@ -298,15 +322,15 @@ def arguments(options: Options, phase: str, env: str) -> Numbers:
     }
 
 
-def timed(trainer: TurnGRPOTrainer, watch: Stopwatch, found: Numbers) -> None:
+def timed(trainer: TimedTrainer, found: Numbers) -> None:
     """Train, and find where the time went, also if the training did not end."""
     found["parameters"] = parameters(trainer.model)
     try:
         trainer.train()
     finally:
-        if watch.lines:
-            found |= speed(watch.lines)
-        if watch.device == "cuda":
+        if trainer.watch.lines:
+            found |= speed(trainer.watch.lines)
+        if trainer.watch.device == "cuda":
             found["peak memory, GiB"] = torch.cuda.max_memory_allocated() / 2**30
 
 
