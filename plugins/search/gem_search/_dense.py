@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gem_core.errors import ToolError
+from gem_search._encoder import encoder_folder
 from gem_search._retriever import Ranking
 
 # No types, and too large to install wherever types are checked.
@@ -25,19 +26,21 @@ class Dense:
     """Compares the embeddings of query and passage by their cosine.
 
     Args:
-        model: name or folder of a sentence-transformers model.
+        model: `ENCODER`, or the name or folder of another sentence-transformers model.
         query_prompt, passage_prompt: text that the model was trained to see before each; `None` takes the model's own.
         batch_size: texts to encode at once.
 
     Raises:
+        MissingExtraError: `ENCODER` is not installed.
         ToolError: the model cannot be loaded.
     """
 
     def __init__(
         self, model: str, *, query_prompt: str | None = None, passage_prompt: str | None = None, batch_size: int = 64
     ) -> None:
+        folder = encoder_folder(model)
         try:
-            self._model: Any = sentence_transformers.SentenceTransformer(model)
+            self._model: Any = sentence_transformers.SentenceTransformer(folder)
         except Exception as error:  # the library, the hub or the disk may raise anything
             raise ToolError(f"the model {model!r} cannot be loaded: {error}") from error
         self._prompts = (query_prompt, passage_prompt)

@@ -18,6 +18,7 @@ from gem_core.cli import say
 from gem_core.errors import MissingExtraError, ToolError
 from gem_core.installation import install_line
 from gem_remote import bound_socket
+from gem_search._encoder import ENCODER
 
 if TYPE_CHECKING:
     from gem_search._retriever import Retriever
@@ -36,7 +37,9 @@ def search_server(
         typer.Option(help='A jsonl file of {"contents"} or {"title", "text"}; otherwise the small bundled one.'),
     ] = None,
     retriever: Annotated[Method, typer.Option(help="By words, or by meaning with a model.")] = Method.bm25,
-    model: Annotated[str | None, typer.Option(help="Name or folder of a sentence-transformers model.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"Name or folder of a sentence-transformers model; by default {ENCODER}.")
+    ] = None,
     query_prompt: Annotated[str | None, typer.Option(help="What the model wants before a query: 'query: '.")] = None,
     passage_prompt: Annotated[str | None, typer.Option(help="... and before a passage: 'passage: '.")] = None,
     index: Annotated[
@@ -83,11 +86,9 @@ def _retriever(
         with extra("search-server"):
             from gem_search._bm25 import Bm25
         return Bm25()
-    if not model:
-        raise ToolError("--retriever dense needs --model: a name, or the folder of a sentence-transformers model")
     with extra("search-dense"):
         from gem_search._dense import Dense
-    return Dense(model, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size)
+    return Dense(model or ENCODER, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size)
 
 
 def _end(number: int, frame: Any) -> None:

@@ -208,8 +208,8 @@ def test_what_cannot_be_served_is_said_before_serving(tmp_path: Path, corpus: Pa
     bad = tmp_path / "bad.jsonl"
     bad.write_text("{}\n")
     assert ended("--corpus", bad) == (1, f"Error: {bad}, line 1: there is no text. {_LOOKS}")
-    status, error = ended("--retriever", "dense", "--corpus", corpus)
-    assert (status, "needs --model" in error) == (1, True)
+    status, error = ended("--model", "some-encoder", "--corpus", corpus)
+    assert (status, "are for --retriever dense" in error) == (1, True)
 
 
 _LOOKS = 'A line looks like {"id": "7", "contents": "Title\\nText"} or {"title": "Title", "text": "Text"}'
