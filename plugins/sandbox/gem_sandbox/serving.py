@@ -394,9 +394,9 @@ def _cpu_clock(pid: int) -> int:
 
 
 def _is_stopped(file: int) -> bool:
-    """Whether a signal has stopped the process of a pidfd."""
-    with contextlib.suppress(OSError), open(f"/proc/{id_in_proc(file)}/stat", "rb", buffering=0) as status:
-        return status.read().rpartition(b")")[2].split()[0] == b"T"
+    """Whether a signal has stopped the process of a pidfd, which is a child of this one."""
+    with contextlib.suppress(ChildProcessError):  # it has ended
+        return os.waitid(os.P_PIDFD, file, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
     return False
 
 
