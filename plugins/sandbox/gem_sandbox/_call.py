@@ -52,12 +52,15 @@ class RunningProcess:
         limits: it has.
         session: whether it reports after each run, and continues.
         shell: whether it is a shell's; then a session.
+        guarded: of a shell: see `Start`.
 
     Raises:
         ServerLost: by all methods but `close`: the server has died.
     """
 
-    def __init__(self, server: ForkServer, limits: Limits, *, session: bool, shell: bool = False) -> None:
+    def __init__(
+        self, server: ForkServer, limits: Limits, *, session: bool, shell: bool = False, guarded: bool = False
+    ) -> None:
         self._wall = limits.wall
         self._session = session
         self._left: float | None = None
@@ -67,7 +70,7 @@ class RunningProcess:
             self._channel, its_channel = _sockets(mine, theirs)
             stdout, its_stdout = _pipe(mine, theirs)
             stderr, its_stderr = _pipe(mine, theirs)
-            start = Start(session, limits.cpu_seconds, limits.memory, limits.processes, limits.disk, shell)
+            start = Start(session, limits.cpu_seconds, limits.memory, limits.processes, limits.disk, shell, guarded)
             server.send(start.encoded(), [its_call.fileno(), its_channel.fileno(), its_stdout, its_stderr])
             # Also if nobody closes it; but a fork of this process has no right to.
             weakref.finalize(self, _end, os.getpid(), self._call, mine.pop_all()).atexit = False

@@ -131,6 +131,8 @@ def _prepare(duty: Duty, cell: Confining) -> str:
     os.chdir(work)
     _set_limits(duty.start, duty.address_space, processes)
     kernel.drop_capabilities()
+    if duty.start.guarded:  # it has what checks are made of
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     seccomp.install(processes=duty.may_fork)
     if not duty.start.shell:
         sys.path.insert(0, work)

@@ -215,7 +215,8 @@ class Bash:
         finally:
             os.close(theirs)
             os.close(reports)
-        _write(self._input, _FIRST_LINE.encode())
+        os.set_blocking(self._input, False)
+        self._send(_FIRST_LINE.encode())
 
     def run(self, command: str, seconds: float) -> int | None:
         """Run a command.
@@ -224,8 +225,9 @@ class Bash:
             Its exit code; `None` if it takes longer, or if the bash ended without one.
         """
         line = f"eval {shlex.quote(command)} </dev/null {_STATUS}>&- 2>&1\n"
-        self._send(line.encode("utf-8", "surrogateescape") + self._request())
-        return self._wait(self._number, seconds)
+        deadline = time.monotonic() + seconds
+        self._send(line.encode("utf-8", "surrogateescape") + self._request(), seconds)
+        return self._wait(self._number, deadline - time.monotonic())
 
     def interrupt(self, before: Iterable[int]) -> int | None:
         """End the command that is under way.
@@ -265,9 +267,20 @@ class Bash:
         # With few quotes, as half a pair would take the requests after it for text.
         return f'builtin printf %d\\ %d\\\\n {self._number} "$?" >&{_STATUS}\n'.encode()
 
-    def _send(self, text: bytes) -> None:
+    def _send(self, text: bytes, seconds: float = 0.0) -> None:
+        """Write to the bash; only a part where it does not read the rest in time, so that it does not answer either: a
+        command may have stopped it."""
+        deadline = time.monotonic() + seconds
+        poll = select.poll()
+        poll.register(self._input, select.POLLOUT)
+        rest = memoryview(text)
         with contextlib.suppress(BrokenPipeError):  # its end is noticed later
-            _write(self._input, text)
+            while rest:
+                with contextlib.suppress(BlockingIOError):
+                    rest = rest[os.write(self._input, rest) :]
+                left = deadline - time.monotonic()
+                if rest and (left <= 0 or not poll.poll(left * 1000)):
+                    return
 
     def _wait(self, number: int, seconds: float) -> int | None:
         """Wait for the answer to a request, or to one after it."""

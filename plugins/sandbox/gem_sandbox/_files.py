@@ -72,10 +72,10 @@ def write(data: bytes) -> None:
 
 
 def read(roots: Iterable[str], left_out: Iterable[str], most: int) -> Iterator[bytes]:
-    """The pieces of all entries below some folders of the same file system, packed. Pipes and devices are left out.
+    """The pieces of all entries at or below some paths of the same file system, packed. Pipes and devices are left out.
 
     Args:
-        roots: the folders.
+        roots: the paths; those that are not there are skipped.
         left_out: paths that are skipped, with all below them.
         most: bytes.
 
@@ -86,7 +86,7 @@ def read(roots: Iterable[str], left_out: Iterable[str], most: int) -> Iterator[b
     skipped = {*left_out}
     found: dict[str, Entry] = {}
     size = 0
-    for root in roots:
+    for root in filter(os.path.lexists, roots):
         for path in _walk(root, device, skipped):
             entry = _read_entry(path)
             if entry is not None:

@@ -92,7 +92,12 @@ class LocalSandbox(Sandbox):
             pool.leave(self._settings, id(self))
 
     def shell(
-        self, *, limits: Limits | None = None, folder: str = WORK, variables: Mapping[str, str] | None = None
+        self,
+        *,
+        limits: Limits | None = None,
+        folder: str = WORK,
+        variables: Mapping[str, str] | None = None,
+        guarded: bool = False,
     ) -> LocalShell:
         """A shell with a root of its own; see `gem_sandbox._shell`. It starts with its first command.
 
@@ -100,11 +105,13 @@ class LocalSandbox(Sandbox):
             limits: in place of the sandbox's own; `wall` is that of a command that names no other.
             folder: where commands start.
             variables: of the environment, beside the usual ones.
+            guarded: its processes cannot read the memory, the environment and the open files of its shells, Pythons and
+                Perls, so a check may run a program under test. Nobody can read the files of these programs there.
 
         Raises:
             SandboxError: the backend `limits` gives no process a root of its own. By the first command: see above.
         """
-        return LocalShell(self, limits or self._limits, folder, variables or {})
+        return LocalShell(self, limits or self._limits, folder, variables or {}, guarded=guarded)
 
     @property
     def backend(self) -> str:

@@ -96,7 +96,7 @@ class Cell:
         own = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY)
         kernel.unshare(kernel.CLONE_NEWNS)
         if start.shell:
-            self._root.enter(start.disk)
+            self._root.enter(start.disk, guarded=start.guarded)
         else:
             self._fill_box(start.disk)
         user = 0 if start.shell else _USER

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterable
 
 from gem_sandbox import kernel
+from gem_sandbox._interpreters import Interpreters
 from gem_sandbox.view import BOX, DEVICES, LINKS, PACKAGE_FOLDER, is_below
 
 WORK = "/app"
@@ -27,10 +29,12 @@ _TEXTS = {
     "/etc/profile": "",
 }
 _FIXED = (
-    "/proc", "/dev", "/run", "/etc/ld.so.preload", "/etc/perl", "/etc/python3", "/etc/alternatives",
+    "/proc", "/dev", "/run", "/usr", "/etc/ld.so.preload", "/etc/perl", "/etc/python3", "/etc/alternatives",
     *(f"/etc/python3.{minor}" for minor in range(8, 30)),
+    *({sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix} - {"/"}),
 )  # fmt: skip
-"""Beside the system's own: what decides which code the system's programs load when they start."""
+"""Beside the system's own: where it looks for the code that its programs load when they start, a Python's folder with
+its `pyvenv.cfg` among them."""
 
 
 class Root:
@@ -54,22 +58,31 @@ class Root:
                     self._copies[path] = file.read()
             else:
                 self._mounts.append(path)
-
+        self._interpreters = Interpreters(self._mounts)
         self.fixed = (*_FIXED, *self._links, *self._mounts, *self._copies)
         """Paths that no command of a shell decides over, or should for another one: see `Shell.take`."""
 
-    def enter(self, disk: int) -> None:
+    def prepare_guard(self) -> None:
+        """In the server, before the first guarded root: make what it needs. Raises `OSError`."""
+        self._interpreters.copies()
+
+    def enter(self, disk: int, *, guarded: bool) -> None:
         """In a mount namespace of its own: make a new root, and go there.
 
         Args:
             disk: bytes that may be written.
+            guarded: see `gem_sandbox._interpreters`.
         """
         harmless = kernel.MS_NOSUID | kernel.MS_NODEV
         kernel.mount("tmpfs", BOX, "tmpfs", harmless, f"size={disk},nr_inodes={disk // _BYTES_PER_FILE},mode=755")
         self._fill(BOX)
+        for path, copy in self._interpreters.copies().items() if guarded else ():
+            kernel.mount(copy, BOX + path, flags=kernel.MS_BIND)
         harmless |= kernel.MS_RDONLY | kernel.MS_NOEXEC
+        # Guarded processes are to be seen all the same: a check may look for a program's process.
+        hidden = "" if guarded else ",hidepid=2"
         try:
-            kernel.mount("proc", BOX + "/proc", "proc", harmless, "subset=pid,hidepid=2")
+            kernel.mount("proc", BOX + "/proc", "proc", harmless, f"subset=pid{hidden}")
         except OSError:  # as in containers that hide parts of their own
             kernel.mount("tmpfs", BOX + "/proc", "tmpfs", harmless)
         os.chdir(BOX)

@@ -62,9 +62,12 @@ def _jobs(plain: Plain | None, root: Root, socket_bytes: int) -> Callable[[bytes
 
     def job(request: bytes) -> Job:
         start = Start.decoded(request)
+        if start.guarded:
+            root.prepare_guard()
         cell = plain.cell() if plain else namespaces.Cell(root)
         run = partial(child.run, child.Duty(start, mapped, may_fork, root.fixed), cell)
-        return Job(cell, run, partial(_look, Priority(), partial(memory.exceeded, limit=start.memory)))
+        look = partial(_look, Priority(), partial(memory.exceeded, limit=start.memory))
+        return Job(cell, run, look, ends_if_stopped=start.shell)
 
     return job
 

@@ -69,6 +69,7 @@ class LocalShell:
         limits: `wall` for a command that names no time, `cpu` for one process, the others for the whole shell.
         folder: where commands start; made if it is missing.
         variables: of the environment, beside the usual ones.
+        guarded: see `LocalSandbox.shell`.
 
     Raises:
         SandboxError: by all methods but `close`: there is no sandbox to run it in, or the server was killed and with it
@@ -76,8 +77,11 @@ class LocalShell:
         ShellError: by all methods but `close`: the process of the shell has ended before.
     """
 
-    def __init__(self, sandbox: Conversing, limits: Limits, folder: str, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, sandbox: Conversing, limits: Limits, folder: str, variables: Mapping[str, str], *, guarded: bool = False
+    ) -> None:
         self._sandbox = sandbox
+        self._guarded = guarded
         self._limits = limits
         self._folder = folder
         self._variables = dict(variables)
@@ -134,11 +138,11 @@ class LocalShell:
         `take("/")` returns, and its own programs are still the system's.
 
         Args:
-            roots: absolute paths, which exist.
+            roots: absolute paths; those that are not there are skipped.
             left_out: further paths that are skipped with all below them.
 
         Raises:
-            ShellError: they are larger than the shell's disk, as files with holes can be; or there is no such path.
+            ShellError: they are larger than the shell's disk, as files with holes can be.
         """
         request = {"do": "read", "roots": roots, "left_out": left_out, "most": self._limits.disk}
         with _memory_file(b"") as data:
@@ -203,7 +207,7 @@ class LocalShell:
         call = self._call
         begun = call is not None
         if call is None:
-            self._call = call = RunningProcess(server, self._limits, session=True, shell=True)
+            self._call = call = RunningProcess(server, self._limits, session=True, shell=True, guarded=self._guarded)
         try:
             call.send(request, data)  # if its process has ended, waiting tells how
             return call.wait(seconds), call

@@ -50,6 +50,8 @@ class Start(NamedTuple):
     """Bytes."""
     shell: bool = False
     """Whether it is a shell's: see `gem_sandbox._console`."""
+    guarded: bool = False
+    """Of a shell: whether its processes cannot look into its interpreters, see `gem_sandbox._interpreters`."""
 
     def encoded(self) -> bytes:
         """As one message."""

@@ -106,6 +106,8 @@ class Job(NamedTuple):
     look: Callable[[Sequence[int]], Iterator[bool]] | None = None
     """Looks now and then at processes (their ids in /proc), with all below them, in steps. The last says whether they
     use more memory than the call may."""
+    ends_if_stopped: bool = False
+    """Whether the call ends where its process is stopped: nobody would answer any more, nor look at a clock."""
 
 
 class Process:
@@ -121,7 +123,7 @@ class Process:
 
     def __init__(self, request: bytes, job: Job) -> None:
         self.request = request
-        self.cell, self._run, self._look = job
+        self.cell, self._run, self._look, self._ends_if_stopped = job
         self._is_too_large = False
         self._steps: Iterator[bool] | None = None
         """Of the look that is under way."""
@@ -173,6 +175,8 @@ class Process:
         if self._look is None or self.file == -1:
             self.next_look = math.inf
             return
+        if self._ends_if_stopped and _is_stopped(self.file):
+            self.cell.kill()
         self._steps = self._steps or self._look(self._roots())
         begin = time.thread_time()
         paused = (above for above in self._steps if above or time.thread_time() - begin > _MOMENT_SECONDS)
@@ -387,6 +391,13 @@ def address_space() -> int:
 def _cpu_clock(pid: int) -> int:
     """The id of the clock that counts the CPU time of a process, as the kernel makes it (clock_getcpuclockid(3))."""
     return ~pid << 3 | 2
+
+
+def _is_stopped(file: int) -> bool:
+    """Whether a signal has stopped the process of a pidfd, which is a child of this one."""
+    with contextlib.suppress(ChildProcessError):  # it has ended
+        return os.waitid(os.P_PIDFD, file, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    return False
 
 
 def _waited(file: int) -> float:

@@ -1,6 +1,7 @@
 """Shells with a root of their own: what commands find, what ends them, and what is left."""
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -165,8 +166,8 @@ def test_files_go_in_and_out(shells: LocalSandbox) -> None:
         # What is in the way makes room.
         shell.put({"/app/data": Entry(b"now a file"), "/app/link": Entry(is_folder=True)})
         assert said(shell, "cat /app/data; stat -c %F /app/link") == "now a filedirectory\n"
-        with pytest.raises(ShellError, match="could not read"):
-            shell.take("/not/there")
+        said(shell, "ln -s loop /app/loop")
+        assert shell.take("/not/there", "/app/data/below", "/app/loop/x") == {}
 
 
 def test_the_system_is_never_taken(shells: LocalSandbox) -> None:
@@ -185,6 +186,76 @@ def test_the_system_is_never_taken(shells: LocalSandbox) -> None:
         with shells.shell() as other:
             other.put({path: entry for path, entry in left.items() if not path.startswith("/usr2")})
             assert said(other, "bash -c 'ls -d /app'") == "/app\n"
+
+
+LOOK = b"""
+import os
+fd = {f"fd/{number}" for pid in os.listdir("/proc") if pid.isdigit() for number in range(16)}
+for pid in sorted(pid for pid in os.listdir("/proc") if pid.isdigit() and int(pid) != os.getpid()):
+    for name in ("mem", "environ", "maps", "auxv", "smaps", "exe", *sorted(fd)):
+        for how in (os.O_RDONLY, os.O_WRONLY | os.O_NONBLOCK):
+            try:
+                os.close(os.open(f"/proc/{pid}/{name}", how))
+            except OSError:
+                continue
+            print(pid, name, "read" if how == os.O_RDONLY else "written to")
+"""
+
+
+def test_nobody_looks_into_the_interpreters_of_a_guarded_shell(shells: LocalSandbox) -> None:
+    """Bash above a Python above a shell above the program that looks."""
+    starts = (
+        "import subprocess; raise SystemExit(subprocess.run(['sh', '-c', 'python3 /tmp/look.py; exit 7']).returncode)"
+    )
+    path = {"PATH": f"/usr/bin:/bin:{sys.base_prefix}/bin"}
+    for guarded in (True, False):
+        with shells.shell(guarded=guarded, variables=path) as shell:
+            shell.put({"/tmp/look.py": Entry(LOOK), "/tmp/start.py": Entry(starts.encode())})
+            ran = shell.run("python3 -I /tmp/start.py")
+            assert ran.exit_code == 7, ran
+            assert (ran.output == "") == guarded, ran.output
+            if guarded:  # all else works, and processes are seen
+                assert said(shell, "cat <(echo hi); pgrep -c bash; echo 'print(6 * 7)' | python3 -") == "hi\n1\n42\n"
+                assert "denied" in said(shell, "cat /bin/bash | wc -c")
+                assert "Read-only" in said(shell, "chmod a+r /bin/bash")
+                assert said(shell, "echo $$ > /dev/stdout; sleep 1000 & sleep 0; jobs | wc -l").endswith("1\n")
+                shell.settle()
+                assert said(shell, "pgrep -c sleep") == "0\n"
+
+
+def test_the_memory_of_a_guarded_shell_is_limited(best_shells: LocalSandbox) -> None:
+    """The server may look where the shell's own processes may not."""
+    limits = Limits(wall=240.0, memory=256 << 20)
+    path = {"PATH": f"/usr/bin:/bin:{sys.base_prefix}/bin"}
+    fills = "import os, time; [os.fork() for _ in range(2)]; x = b'x' * (100 << 20); time.sleep(1000)"
+    with best_shells.shell(guarded=True, limits=limits, variables=path) as shell:
+        assert said(shell, "python3 -c 'x = bytes(100 << 20); print(len(x))'") == f"{100 << 20}\n"
+        assert shell.run(f'python3 -c "{fills}"').ending == "memory"
+
+
+@pytest.mark.parametrize("command", ["kill -STOP -1; echo x", "kill -STOP 2; echo x", "(sleep 1; kill -STOP 2) & wait"])
+def test_a_shell_that_is_stopped_ends(shells: LocalSandbox, command: str) -> None:
+    """At once, and not after minutes: nobody would look at its clock."""
+    with shells.shell() as shell:
+        ran = shell.run(command, seconds=200.0)
+        assert (ran.ending, shell.ended is not None) == ("killed", True)
+        assert ran.seconds < 100
+        with pytest.raises(ShellError, match="has ended"):
+            shell.run("echo there")
+    with shells.shell() as shell:  # a stopped program is no stopped shell
+        assert said(shell, "sleep 1000 & kill -STOP $!; kill -CONT $!; kill $!; echo there").endswith("there\n")
+
+
+def test_a_bash_that_does_not_read_is_replaced_when_time_is_up(best_shells: LocalSandbox) -> None:
+    """A command longer than a pipe holds, for a bash that an earlier command stops."""
+    with best_shells.shell() as shell:
+        said(shell, "(until [ -e /tmp/go ]; do sleep 0.01; done; kill -STOP $$; touch /tmp/stopped) &")
+        shell.put({"/tmp/go": Entry(b"")})
+        wait_until(lambda: "/tmp/stopped" in shell.take("/tmp"), "bash is stopped")
+        ran = shell.run(f"true {'x' * 200_000}", seconds=1.0)
+        assert (ran.ending, ran.new_shell) == ("timeout", True)
+        assert ran.seconds < 100
+        assert said(shell, f"echo {'y' * 150_000} | wc -c") == "150001\n"
 
 
 def test_disk(shells: LocalSandbox) -> None:

@@ -15,14 +15,16 @@ import posixpath
 import re
 import select
 import shlex
+import shutil
 import subprocess
 import tarfile
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import IO
 
 from gem_core.errors import EnvError
@@ -190,6 +192,36 @@ class ContainerShell:
             found |= _unpacked(archive, root)
         return found
 
+    def send(self, other: ContainerShell, paths: Iterable[str]) -> None:
+        """Write files and folders of this container to the same places of another one, where nothing is in their way.
+
+        Args:
+            other: gets them.
+            paths: absolute ones; those that are not there are skipped.
+
+        Raises:
+            ShellError: they cannot be written.
+        """
+        self._check()
+        for path in paths:
+            with _started(self._engine, ["cp", f"{self._name}:{path}", "-"]) as source:
+                assert source.stdout is not None
+                first = source.stdout.read(1)
+                if first:
+                    other.receive(first, source.stdout, posixpath.dirname(path))
+
+    def receive(self, first: bytes, rest: IO[bytes], folder: str) -> None:
+        """Unpack an archive, which comes in two pieces, in a folder. Raises `ShellError`."""
+        made = self._engine.run(["exec", self._name, "mkdir", "-p", folder])
+        with _started(self._engine, ["cp", "-", f"{self._name}:{folder}"]) as target:
+            assert target.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                target.stdin.write(first)
+                shutil.copyfileobj(rest, target.stdin)
+            target.stdin.close()
+        if made.returncode or target.returncode:
+            raise ShellError(f"{folder} of the container for the tests could not be written to")
+
     def settle(self) -> None:
         """End all processes; files stay, and the next command finds another bash."""
         self._check()
@@ -205,6 +237,12 @@ class ContainerShell:
             if self._keeper.returncode < 0:
                 self._engine.run(["rm", "-f", self._name])
         self._end_shell()
+
+    def __enter__(self) -> ContainerShell:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
 
     def _opened(self) -> subprocess.Popen[bytes]:
         if self._shell is None:

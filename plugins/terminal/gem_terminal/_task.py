@@ -6,16 +6,26 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from gem_sandbox import Entry
 
-Rule: TypeAlias = Literal["exit code", "reward file", "pytest"]
-"""How the tests say their verdict: with their exit code; with the number in /logs/verifier/reward.txt or reward.json;
-with the summary that pytest prints."""
+Rule: TypeAlias = Literal["check", "exit code", "reward file", "pytest"]
+"""How the tests say their verdict: a Python program that runs to its end; a shell script with its exit code; with the
+number in /logs/verifier/reward.txt or reward.json; with the summary that pytest prints."""
 
 TESTS = "/tests"
 WORK = "/app"
+JUDGED = (WORK, "/home", "/opt", "/root", "/srv", "/tmp", "/var")
+"""The folders that tests get as they were left, where a task names no others."""
+
+
+class Rewards(NamedTuple):
+    """Between which numbers the reward of a task lies."""
+
+    least: float = 0.0
+    most: float = 1.0
+    """Of a task that is solved."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class TerminalTask:
     tests: Mapping[str, Entry]
     """The files of the tests, below /tests. They are there only while the tests run."""
     script: str
-    """The path of the tests' shell script."""
+    """The path of the tests' shell script, or of the Python program with the rule `check`."""
     rule: Rule
     seconds: float = 600.0
     """Seconds that all commands of an episode may take together."""
@@ -53,6 +63,10 @@ class TerminalTask:
     """A shell script that solves it, where the folder has one. Never shown."""
     image: Image | None = None
     """What it runs in, where it was read for containers. `start` is empty then."""
+    judged: tuple[str, ...] = JUDGED
+    """Files and folders that the tests get as the episode has left them; none lies in another one. All others are as
+    at the start."""
+    rewards: Rewards = field(default_factory=Rewards)
 
 
 def files_below(folder: Path, place: str) -> dict[str, Entry]:

@@ -19,7 +19,7 @@ from gem_terminal._actions import Command, Finish, Unclear
 from gem_terminal._container import NO_NETWORK, PROGRAMS, ContainerShell, Engine
 from gem_terminal._errors import TaskRefused
 from gem_terminal._task import TerminalTask
-from gem_terminal._verification import SYSTEM_PATH, verify, verify_there
+from gem_terminal._verification import OUTPUT, SYSTEM_PATH, Verdict, variables_of, verify, verify_there
 from gem_terminal.formats import Where, read_tasks
 
 _AT_ONE_TIME = 256
@@ -205,17 +205,23 @@ class TerminalEnv(Env):
 
     def _started(self) -> LocalShell | ContainerShell:
         task = self.task
-        if self._engine is not None and task.image is not None:
-            image = self._engine.image(task.image)
-            return ContainerShell(self._engine, image, self._limits, task.folder, task.variables)
+        if self._engine is not None:
+            return self._container(task.variables)
         path = f"/usr/local/bin:{SYSTEM_PATH}"
         return self._sandbox.shell(limits=self._limits, folder=task.folder, variables={"PATH": path, **task.variables})
 
     def _fresh(self) -> LocalShell:
         """A shell for the tests, with room for their files beside those that were left."""
-        variables = {"PYTHONNOUSERSITE": "1", **self.task.variables, "PATH": SYSTEM_PATH}
-        limits = replace(self._limits, disk=2 * self._limits.disk)
-        return self._sandbox.shell(limits=limits, folder=self.task.folder, variables=variables)
+        limits = replace(self._limits, disk=2 * self._limits.disk, output=OUTPUT)
+        variables = {**variables_of(self.task), "PATH": SYSTEM_PATH}
+        return self._sandbox.shell(limits=limits, folder=self.task.folder, variables=variables, guarded=True)
+
+    def _container(self, variables: Mapping[str, str], output: int | None = None) -> ContainerShell:
+        engine, image = self._engine, self.task.image
+        assert engine is not None
+        assert image is not None
+        limits = self._limits if output is None else replace(self._limits, output=output)
+        return ContainerShell(engine, engine.image(image), limits, self.task.folder, variables)
 
     def _end_shell(self) -> None:
         if self._shell is not None:
@@ -226,9 +232,8 @@ class TerminalEnv(Env):
         return min(command.seconds or self._limits.wall, 10 * self._limits.wall, self.task.seconds)
 
     def _commanded(self, command: Command, info: Info) -> StepResult:
-        shell = self._open()
         try:
-            ran = shell.run(command.text, seconds=self._seconds(command))
+            ran = self._open().run(command.text, seconds=self._seconds(command))
         except ShellError as error:  # what ran in the background has ended it
             return f"The terminal has ended: {error}", 0.0, True, False, {**info, "success": False}
         self._ran.append(command)
@@ -250,15 +255,20 @@ class TerminalEnv(Env):
         return f"{text}\nYour {used} used up.", 0.0, False, True, {**info, "success": False}
 
     def _finished(self, info: Info) -> StepResult:
-        shell, self._shell = self._open(), None
-        if isinstance(shell, ContainerShell):
-            verdict = verify_there(self.task, shell)
-        else:
-            verdict = verify(self.task, shell, self._fresh)
-        info["success"] = verdict.reward >= 1.0
+        verdict = self._verdict()
+        info["success"] = verdict.solved
         if verdict.problem is not None:
             info["test_problem"] = verdict.problem
         return "", verdict.reward, True, False, info
+
+    def _verdict(self) -> Verdict:
+        try:
+            shell, self._shell = self._open(), None
+        except ShellError as error:  # a copy of the environment has run its commands again
+            return Verdict(0.0, problem=str(error))
+        if isinstance(shell, ContainerShell):
+            return verify_there(self.task, shell, lambda: self._container(variables_of(self.task), OUTPUT))
+        return verify(self.task, shell, self._fresh)
 
     def _shown(self, ran: Ran, command: Command) -> str:
         output = ran.output.strip("\n")

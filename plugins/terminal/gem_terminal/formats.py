@@ -9,8 +9,14 @@
 | verdict | /logs/verifier/reward.txt or reward.json | the summary that pytest prints |
 | solution | `solution/solve.sh` | `solution.sh` |
 
-A task of ours says `reward = "exit code"` under `[verifier]`: its tests decide by their exit code, which nothing that
-they run can change. Its symbolic links are in `[environment.links]`, because a wheel has none.
+A task of ours says `reward = "check"` under `[verifier]`: `tests/check.py` is a Python program that raises no
+exception where the task is solved. Its symbolic links are in `[environment.links]`, because a wheel has none.
+
+| key of ours under `[verifier]` | |
+| --- | --- |
+| `reward` | `"check"`, or `"exit code"`: that of tests/test.sh decides; the reward file if it is left out |
+| `reward_range` | `[least, most]` of the reward file, `[0, 1]` by default |
+| `judged` | paths that the tests get as they were left, in place of `gem_terminal._task.JUDGED` |
 """
 
 from __future__ import annotations
@@ -27,11 +33,19 @@ from gem_sandbox import Entry
 from gem_terminal import _dockerfile as dockerfile
 from gem_terminal import _needs as needs
 from gem_terminal._errors import TaskRefused
-from gem_terminal._task import TESTS, WORK, Image, Rule, TerminalTask, entry_of, files_below
+from gem_terminal._judged import judged
+from gem_terminal._task import TESTS, WORK, Image, Rewards, Rule, TerminalTask, entry_of, files_below
 
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _HARBOR, _BENCH = "task.toml", "task.yaml"
+_RULES: Mapping[Any, tuple[Rule, str]] = {
+    None: ("reward file", "test.sh"),
+    "exit code": ("exit code", "test.sh"),
+    "check": ("check", "check.py"),
+}
+"""By what `reward` says, with the file of the tests."""
 _MAX_SECONDS = 86_400.0
+_MAX_REWARD = 1e6
 
 
 class Where(NamedTuple):
@@ -109,25 +123,27 @@ def _harbor(folder: Path, where: Where) -> TerminalTask:
     named = environment.get("docker_image")
     if named is not None and not where.containers and not dockerfile.is_plain(str(named)):
         raise TaskRefused(f"{name}: it needs the image {named!r}, and {dockerfile.CONTAINERS}")
-    script = folder / "tests" / "test.sh"
-    _check(folder, [script], folder / "environment", where)
+    rule, script = _rule(verifier.get("reward"), name)
+    _check(folder, [folder / "tests" / script], folder / "environment", where)
     image = _image(folder / "environment", named, name) if where.containers else None
     start = dockerfile.Start("") if image else _start(folder / "environment", name)
     links = {path: Entry(target=target) for path, target in _texts(environment.get("links")).items()}
-    rule: Rule = "exit code" if verifier.get("reward") == "exit code" else "reward file"
+    files, work = {**start.files, **links}, str(environment.get("workdir") or start.folder)
     return TerminalTask(
         name,
         (folder / "instruction.md").read_text(encoding="utf-8").strip(),
-        {**start.files, **links},
+        files,
         files_below(folder / "tests", TESTS),
-        f"{TESTS}/test.sh",
+        f"{TESTS}/{script}",
         rule,
         _seconds(agent, "timeout_sec", name),
         _seconds(verifier, "timeout_sec", name),
-        str(environment.get("workdir") or start.folder),
+        work,
         {**start.variables, **_texts(environment.get("env"))},
         _text(folder / "solution" / "solve.sh"),
         image,
+        judged(verifier.get("judged"), work, files, name, containers=where.containers),
+        _rewards(verifier.get("reward_range", [0, 1]), name),
     )
 
 
@@ -160,6 +176,7 @@ def _terminal_bench(folder: Path, where: Where) -> TerminalTask:
         {**start.variables, "TEST_DIR": TESTS},
         _text(folder / "solution.sh"),
         image,
+        judged(None, start.folder, start.files, name),
     )
 
 
@@ -212,6 +229,20 @@ def _seconds(table: Mapping[str, Any], key: str, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MAX_SECONDS:
         raise TaskRefused(f"{name}: {key} must be a number of seconds, up to {_MAX_SECONDS:g}, and is {value!r:.80}")
     return float(value)
+
+
+def _rule(reward: Any, name: str) -> tuple[Rule, str]:
+    if isinstance(reward, (list, dict)) or reward not in _RULES:
+        raise TaskRefused(f"{name}: reward must be 'check', 'exit code', or left out, and is {reward!r:.80}")
+    return _RULES[reward]
+
+
+def _rewards(value: Any, name: str) -> Rewards:
+    numbers = cast("list[Any]", value) if isinstance(value, list) else []
+    right = [one for one in numbers if type(one) in (int, float) and abs(one) <= _MAX_REWARD]
+    if len(numbers) != 2 or len(right) != 2 or not right[0] < right[1]:
+        raise TaskRefused(f"{name}: reward_range must be [least, most], two numbers, and is {value!r:.80}")
+    return Rewards(*map(float, right))
 
 
 def _texts(value: Any) -> dict[str, str]:

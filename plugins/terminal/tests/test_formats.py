@@ -90,7 +90,19 @@ def test_a_folder_of_harbor(tmp_path: Path) -> None:
     [
         ("echo '{\"reward\": 1}' > /logs/verifier/reward.json", 1.0, None),
         ("echo '{\"accuracy\": 0.5}' > /logs/verifier/reward.json", 0.5, None),
-        ("echo nan > /logs/verifier/reward.txt", 0.0, "not finite"),
+        ("echo nan > /logs/verifier/reward.txt", 0.0, "the tests of one wrote the reward nan"),
+        (
+            "echo 10 > /logs/verifier/reward.txt",
+            0.0,
+            "the reward 10, and the task declares 0 to 1",
+        ),
+        (
+            "echo -5 > /logs/verifier/reward.txt",
+            0.0,
+            "of one wrote the reward -5, and the task declares",
+        ),
+        ("echo '{\"reward\": 1e999}' > /logs/verifier/reward.json", 0.0, "the reward inf"),
+        ("printf '[%.0s' {1..100000} > /logs/verifier/reward.json", 0.0, "no number"),
         ("echo much > /logs/verifier/reward.txt", 0.0, "no number"),
         ("exit 0", 0.0, "wrote no reward"),
         ("kill -9 2", 0.0, "did not end"),
@@ -105,6 +117,23 @@ def test_rewards_of_harbor(tmp_path: Path, line: str, reward: float, problem: st
         found, info = finished(env)
     assert found == reward
     assert (problem or "") in info.get("test_problem", "" if problem is None else None)
+
+
+def test_a_task_declares_its_rewards(tmp_path: Path) -> None:
+    """And what keeps the tests from a verdict is no better than the worst of them."""
+    needs_a_sandbox()
+    settings = HARBOR["task.toml"] + "\n[verifier]\nreward_range = [-5, 10]\n"
+    settings = settings.replace("[verifier]\ntimeout_sec = 120.0\n", "", 1)
+    for number in ("10", "-5", "11"):
+        script = f"echo {number} > /logs/verifier/reward.txt\n"
+        folder(tmp_path / number, HARBOR, **{"tests/test.sh": script, "task.toml": settings})
+    with gem_core.make("terminal:Folder", tasks=tmp_path, timeout=LONG) as env:
+        found = {}
+        for index, task in enumerate(env.tasks):
+            env.reset(data_index=index)
+            *_, reward, _, _, info = env.step("<finish></finish>")
+            found[task.name] = (reward, info["success"])
+    assert found == {"10": (10.0, True), "-5": (-5.0, False), "11": (-5.0, False)}
 
 
 def test_a_folder_of_terminal_bench(tmp_path: Path) -> None:
@@ -162,6 +191,25 @@ REFUSED = {
         HARBOR,
         {"task.toml": "[agent]\ntimeout_sec = -1\n"},
         "timeout_sec must be a number of seconds",
+    ),
+    "a reward that is no rule": (HARBOR, {"task.toml": "[verifier]\nreward = 'stdout'\n"}, "reward must be 'check'"),
+    "rewards that are no range": (
+        HARBOR,
+        {"task.toml": "[verifier]\nreward_range = [1, 0]\n"},
+        "reward_range must be \\[least, most\\]",
+    ),
+    "the system as what is judged": (
+        HARBOR,
+        {"task.toml": "[verifier]\njudged = ['/usr/lib']\n"},
+        "judged is '/usr/lib'",
+    ),
+    "all as what is judged": (HARBOR, {"task.toml": "[verifier]\njudged = ['/']\n"}, "judged is '/', which cannot"),
+    "a way around": (HARBOR, {"task.toml": "[verifier]\njudged = ['/app/../usr']\n"}, "cannot be judged"),
+    "no list of what is judged": (HARBOR, {"task.toml": "[verifier]\njudged = '/app'\n"}, "judged must be a list"),
+    "the root as working folder": (
+        HARBOR,
+        {"task.toml": "[environment]\nworkdir = '/'\n"},
+        "its working folder is '/'",
     ),
     "another parser": (BENCH, {"task.yaml": "instruction: x\nparser_name: swebench\n"}, "read by 'swebench'"),
     "the same shell": (BENCH, {"task.yaml": "instruction: x\nrun_tests_in_same_shell: true\n"}, "shell of the policy"),

@@ -1,0 +1,80 @@
+"""What a task judges: the files and folders that its tests get as an episode has left them.
+
+It is a list of what is allowed. The places where the system looks for the code of its programs are on no such list
+unless a task puts them there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from gem_terminal._errors import TaskRefused
+from gem_terminal._task import JUDGED, TESTS
+
+_T = TypeVar("_T")
+NEVER = (TESTS, "/logs", "/solution", "/oracle")
+"""What the tests bring themselves, or must not find."""
+EVERYTHING = "/"
+"""In a container: the tests run in that of the episode, as Harbor's do."""
+_SYSTEM = (
+    *NEVER, "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32",
+    "/usr/lib64", "/usr/libx32", "/dev", "/proc", "/run", "/sys",
+)  # fmt: skip
+"""Where nothing is judged."""
+
+
+def judged(named: Any, folder: str, start: Iterable[str], name: str, *, containers: bool = False) -> tuple[str, ...]:
+    """What a task judges.
+
+    Args:
+        named: its own list, or `None`: then its working folder, `JUDGED`, and the files of its start that lie
+            elsewhere.
+        folder: where its commands start; empty for the image's own.
+        start: the paths of its files at the start.
+        name: of the task, for the error.
+        containers: it runs in those, where a task may name `EVERYTHING`.
+
+    Raises:
+        TaskRefused: the list names something else, or places that hold the system; or the working folder is such a
+            place.
+    """
+    if named is None:
+        own = [folder] if folder else []
+        return _outermost([*_checked(own, "its working folder", name), *JUDGED, *filter(_is_judged_file, start)])
+    if containers and named == [EVERYTHING]:
+        return (EVERYTHING,)
+    if not isinstance(named, list) or not named or not all(isinstance(one, str) for one in cast("list[Any]", named)):
+        raise TaskRefused(f"{name}: judged must be a list of absolute paths, and is {named!r:.80}")
+    return _outermost(_checked(cast("list[str]", named), "judged", name))
+
+
+def without(entries: Mapping[str, _T], judged: Iterable[str]) -> dict[str, _T]:
+    """Those that are not judged, by path."""
+    return {path: entry for path, entry in entries.items() if not any(_is_below(path, one) for one in judged)}
+
+
+def _checked(paths: Iterable[str], what: str, name: str) -> list[str]:
+    for path in paths:
+        clean = path.startswith("/") and posixpath.normpath(path) == path and not path.startswith("//")
+        holds_the_system = any(_is_below(path, place) or _is_below(place, path) for place in (*_SYSTEM, "/etc/ld.so"))
+        if not clean or holds_the_system or path == "/etc":
+            raise TaskRefused(
+                f"{name}: {what} is {path!r}, which cannot be judged: name files and folders by absolute paths that "
+                "hold nothing of the system, as judged = [...] under [verifier] in task.toml"
+            )
+    return [*paths]
+
+
+def _is_judged_file(path: str) -> bool:
+    return not any(_is_below(path, place) for place in (*_SYSTEM, "/usr"))
+
+
+def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    different = {*paths}
+    return tuple(sorted(path for path in different if not any(_is_below(path, one) for one in different - {path})))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
