@@ -22,12 +22,8 @@ from recipes.transfer.declared import STUDY as TRANSFER
 
 STUDIES = {study.name: study for study in (ALGORITHMS, GAMMA, TRANSFER, TOOLS)}
 """Those that TRL plays in this process."""
-<<<<<<< HEAD
 WITH_PAGES = {**STUDIES, FRAMEWORKS.name: FRAMEWORKS, FIVE.name: FIVE}
 GUESS = "game:GuessTheNumber-v0-easy"
-=======
-WITH_PAGES = {**STUDIES, FRAMEWORKS.name: FRAMEWORKS, SMOLLM2.name: SMOLLM2}
->>>>>>> w-o
 PAGES = {name: importlib.import_module(f"recipes.{name}.page").page for name in WITH_PAGES}
 
 
