@@ -17,6 +17,7 @@ from gem_roll.settings import ROLLSettings
 from gem_support.brute_force import expected
 from gem_support.hand_made import Said, hand_made
 from gem_support.listening import UpdateListener, registered
+from gem_train.report import RunReport
 from gem_train.results import EpisodeResult
 
 pytestmark = pytest.mark.needs_roll
@@ -60,7 +61,7 @@ def pipeline(name: str, kind: str, size: int) -> Any:
 
     made: Any = TurnPipeline.__new__(TurnPipeline)
     made._settings = ROLLSettings.of({"env": "test:One-v0", "advantage": name, "gamma": GAMMA, "row": kind})
-    made._announced, made._memory = True, {}
+    made._announced, made._memory, made._report = True, {}, RunReport(1, "test", live=False)
     training = SimpleNamespace(per_device_train_batch_size=size, gradient_accumulation_steps=1)
     actor = SimpleNamespace(training_args=training, infer_batch_size=1)
     made.pipeline_config = SimpleNamespace(actor_train=actor, adv_estimator="reinforce", step_reward_gamma=GAMMA)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -133,33 +134,44 @@ def stalls(metrics: Mapping[str, float], prefix: str = "") -> list[Stall]:
             any.
         prefix: of these names.
     """
-    own = {name.removeprefix(prefix): value for name, value in metrics.items() if name.startswith(prefix)}
-    if own.get("stop/env_error") == 1:
-        return [Stall("env_error")]
-    if own.get("stop/context_full") == 1 and own.get("episode/turns") == 0:
-        return [Stall("no_turn")]
-    counts = [name for name in own if name.startswith("env/") and name.endswith("/episodes")]
-    env_ids = [name.removeprefix("env/").removesuffix("/episodes") for name in counts]
-    found = [*filter(None, (_of_responses(own, env_id) for env_id in env_ids or [""]))]
-    if not found and own.get("advantage/zero") == 1 and own.get("episode/success", 0) < 0.5:
-        common = None if own["advantage/return_std"] else own["advantage/return_mean"]
-        return [Stall("no_advantage", common_return=common)]
-    return found
+    found = [*_conditions({name.removeprefix(prefix): metrics[name] for name in metrics if name.startswith(prefix)})]
+    return [stall for at, stall in enumerate(found) if not any(_explains(one, stall) for one in found[:at])]
 
 
-def _of_responses(metrics: Mapping[str, float], env_id: str) -> Stall | None:
+def _conditions(metrics: Mapping[str, float]) -> Iterator[Stall]:
+    """All that holds for the batch, a cause before what follows from it."""
+    if metrics.get("stop/env_error") == 1:
+        yield Stall("env_error")
+        return
+    if metrics.get("stop/context_full") == 1 and metrics.get("episode/turns") == 0:
+        yield Stall("no_turn")
+        return
+    counts = [name for name in metrics if name.startswith("env/") and name.endswith("/episodes")]
+    for env_id in [name.removeprefix("env/").removesuffix("/episodes") for name in counts] or [""]:
+        yield from _of_responses(metrics, env_id)
+    if metrics.get("advantage/zero") == 1 and metrics.get("episode/success", 0) < 0.5:
+        common = None if metrics["advantage/return_std"] else metrics["advantage/return_mean"]
+        yield Stall("no_advantage", common_return=common)
+
+
+def _explains(cause: Stall, other: Stall) -> bool:
+    """Whether the other follows from this one, which comes before it in `_conditions`."""
+    return other.kind == "no_advantage" or cause.env_id == other.env_id
+
+
+def _of_responses(metrics: Mapping[str, float], env_id: str) -> Iterator[Stall]:
     """What is wrong with all responses in an environment, or in the only one."""
     turn, episode = (f"env/{env_id}", f"env/{env_id}") if env_id else ("turn", "episode")
-    kind = next((kind for kind, name in _SHARES if metrics.get(f"{turn}/{name}") == 1), None)
-    if kind is None or metrics.get(f"{episode}/success") != 0:
-        return None
-    tokens = None if env_id else metrics["episode/response_tokens"] / metrics["episode/turns"]
-    return Stall(kind, env_id, tokens, metrics[f"{turn}/truncated"])
+    for kind, name in _SHARES:
+        if metrics.get(f"{turn}/{name}") == 1 and metrics.get(f"{episode}/success") == 0:
+            tokens = None if env_id else metrics["episode/response_tokens"] / metrics["episode/turns"]
+            yield Stall(kind, env_id, tokens, metrics[f"{turn}/truncated"])
 
 
 @dataclass
 class _Streak:
     stall: Stall
+    first: int
     episodes: float
 
 
@@ -174,8 +186,8 @@ class StallDetector:
 
     @property
     def stalled(self) -> set[str]:
-        """`Stall.env_id` of the stalls of the newest training batch, however short."""
-        return {env_id for prefix, _, env_id in self._streaks if not prefix}
+        """`Stall.env_id` of the stalls of the newest training batch that quote an episode, however short."""
+        return {env_id for prefix, kind, env_id in self._streaks if not prefix and kind != "no_advantage"}
 
     def add(self, step: int, metrics: Mapping[str, float]) -> list[Stall]:
         """The stalls that have lasted long enough with these metrics.
@@ -192,8 +204,8 @@ class StallDetector:
 
         Without `no_advantage`, as equal returns of a few episodes say little.
         """
-        keys = [key for key, one in self._streaks.items() if one.stall.first == self._first[key[0]]]
-        return [self._say(key) for key in keys if key not in self._said and key[1] != "no_advantage"]
+        keys = [key for key, one in self._streaks.items() if one.first == self._first[key[0]]]
+        return [self._say(key) for key in keys if self._is_news(key) and key[1] != "no_advantage"]
 
     def _added(self, step: int, metrics: Mapping[str, float], prefix: str) -> Iterator[Stall]:
         if f"{prefix}env/errors" not in metrics or step <= self._last.get(prefix, -1):
@@ -202,21 +214,30 @@ class StallDetector:
         self._last[prefix] = step
         before = self._streaks
         self._streaks = {key: streak for key, streak in before.items() if key[0] != prefix}
-        for stall in stalls(metrics, prefix):
+        own = {name.removeprefix(prefix): value for name, value in metrics.items() if name.startswith(prefix)}
+        for stall in _conditions(own):
             key = (prefix, stall.kind, stall.env_id)
-            first, episodes = (before[key].stall.first, before[key].episodes) if key in before else (step, 0.0)
+            first, episodes = (before[key].first, before[key].episodes) if key in before else (step, 0.0)
             lasting = msgspec.structs.replace(stall, evaluation=bool(prefix), first=first, last=step)
-            self._streaks[key] = _Streak(lasting, episodes + _episodes(metrics, prefix, stall.env_id))
+            self._streaks[key] = _Streak(lasting, first, episodes + _episodes(own, stall.env_id))
             # The evaluation before the first update shows a policy that has not learned yet.
-            if self._streaks[key].episodes >= MIN_EPISODES and key not in self._said and (step > 0 or not prefix):
+            if self._streaks[key].episodes >= MIN_EPISODES and self._is_news(key) and (step > 0 or not prefix):
                 yield self._say(key)
+
+    def _is_news(self, key: tuple[str, Kind, str]) -> bool:
+        """Whether it was not said, and nothing that lasts as long explains it."""
+        own = self._streaks[key]
+        before = takewhile(lambda other: other != key, self._streaks)
+        causes = [self._streaks[other] for other in before if other[0] == key[0]]
+        lasting = [one.stall for one in causes if one.first <= own.first]
+        return key not in self._said and not any(_explains(one, own.stall) for one in lasting)
 
     def _say(self, key: tuple[str, Kind, str]) -> Stall:
         self._said.add(key)
         return self._streaks[key].stall
 
 
-def _episodes(metrics: Mapping[str, float], prefix: str, env_id: str) -> float:
+def _episodes(metrics: Mapping[str, float], env_id: str) -> float:
     """Episodes of an environment; or of the whole batch, with those that were dropped."""
     names = [f"env/{env_id}/episodes"] if env_id else ["rollout/episodes", "rollout/dropped"]
-    return sum(metrics.get(f"{prefix}{name}", 0.0) for name in names)
+    return sum(metrics.get(name, 0.0) for name in names)
