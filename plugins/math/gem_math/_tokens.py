@@ -133,6 +133,8 @@ _TYPED = (
     ("!=", re.compile(r"(?:(?<=[A-Za-z])|(?<=\s))!="), r"\\neq "),  # 4!=24 is a factorial
     ("*", re.compile(r"\*\*"), "^"),
     ("*", re.compile(r"\*"), r"\\times "),
+    ("sq.", re.compile(r"\bsq\.\s*"), "sq "),
+    (" x ", re.compile(r"(?<=\d) x (?=10\s*\^)"), r"\\times "),
     ("{,}", re.compile(r"\{,\}"), ","),
     ("O", re.compile(r"(?<=[\s{])(?:OR|Or)(?=\s+[^=\s])"), "or"),  # and not the segment OR
 )
