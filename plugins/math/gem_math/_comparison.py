@@ -236,6 +236,8 @@ class Comparison:
     def _same_listing(self, given: Answer, reference: Answer) -> bool:
         """One to one; in their order, where the question asks for one or the parts have different names."""
         one, other = (each if isinstance(each, Listing) else Listing((each,)) for each in (given, reference))
+        if one.word and one.word != other.word and "or" in (one.word, other.word):  # A or B is not A and B
+            return False
         if one.braces and other.braces:
             return self._same_set(one.parts, other.parts)
         if isinstance(given, Listing) and isinstance(reference, Listing):
