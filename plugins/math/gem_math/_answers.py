@@ -48,7 +48,7 @@ class Listing:
     either: bool = field(default=False, compare=False)
     """There is an "or" between them."""
     word: str = ""
-    """What stands between all of them where they are inequalities: "and", "or", or nothing but a comma."""
+    """What stands between all of them where they are inequalities, words or names: "and", "or", or a comma (empty)."""
 
 
 @dataclass(frozen=True)

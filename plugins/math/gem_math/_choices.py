@@ -11,7 +11,7 @@ _WITH_TEXT = re.compile(
 )
 _ANOTHER = re.compile(
     r"\([A-H]\)|(?<![A-Za-z])[A-H][).:](?!\w)|^(?:or|and|nor|not|is|isn't|&|/|,|;)(?![a-z])|"
-    r"\b(?:or|and|nor|not)\s+(?:option\s+|choice\s+)?[A-H](?![\w'])",
+    r"(?:[,;/]|\b(?:or|and|nor|not|is|to|through|but))\s*(?:option\s+|choice\s+)?[A-H](?![\w'])",
     re.IGNORECASE,
 )
 _MARKUP = re.compile(r"\\(?:text(?:rm|bf|it)?|math(?:rm|bf))\s*\{([^{}]*)\}|\\(?:left|right)(?![a-z])")

@@ -13,6 +13,7 @@ from gem_math import _quantities as quantities
 from gem_math import _relations as relations
 from gem_math import _requests as requests
 from gem_math import _systems as systems
+from gem_math import _units as units
 from gem_math._answers import (
     Answer,
     Family,
@@ -95,7 +96,13 @@ class Comparison:
         (one, given_units), (other, wanted_units) = map(quantities.without_unit, (given, reference))
         if bool(given_units) == bool(wanted_units):
             return any(self._equal(each, reference) for each in constants.renamed(given, reference, self._question))
-        if not all(requests.has_unit(unit, self._question) for unit in given_units or wanted_units):
+        below = quantities.units_below(given) + quantities.units_below(reference)
+        if not all(
+            units.named(unit, self._question.text) if unit in below else requests.has_unit(unit, self._question)
+            for unit in given_units or wanted_units
+        ):
+            return False
+        if any(map(quantities.is_length, (given, reference))) and requests.has_area(self._question):
             return False
         if quantities.has_unit_power(given) and not requests.has_power(self._question):  # km^2 for km
             return False
@@ -229,6 +236,8 @@ class Comparison:
     def _same_listing(self, given: Answer, reference: Answer) -> bool:
         """One to one; in their order, where the question asks for one or the parts have different names."""
         one, other = (each if isinstance(each, Listing) else Listing((each,)) for each in (given, reference))
+        if one.word and one.word != other.word and "or" in (one.word, other.word):  # A or B is not A and B
+            return False
         if one.braces and other.braces:
             return self._same_set(one.parts, other.parts)
         if isinstance(given, Listing) and isinstance(reference, Listing):
@@ -296,6 +305,9 @@ def _rows(answer: Answer) -> tuple[tuple[Answer, ...], ...] | None:
     """Those of a matrix; a point is a column."""
     if isinstance(answer, Matrix):
         return answer.rows
+    if isinstance(answer, Tuple) and answer.brackets == "[]":  # [[1, 2], [3, 4]]
+        rows = tuple(part.parts for part in answer.parts if isinstance(part, Tuple) and part.brackets == "[]")
+        return rows if len(rows) == len(answer.parts) else None
     if isinstance(answer, Tuple) and answer.brackets == "()":
         return tuple((part,) for part in answer.parts)
     return None

@@ -128,8 +128,9 @@ class _Reader:
         raise Unread("it has too many factors")
 
     def _divisor(self, dividend: Node) -> Node:
-        """After a unit, a letter is one, too: `km/h`."""
+        """After a unit, a letter is one, too: `km/h`; and so is a unit after "per"."""
         measured = dividend.kind == "product" and dividend.parts[1].kind == "unit"
+        measured = measured or self._tokens[self._next - 1].text in units.PER
         if measured and self._token.kind == "letters" and units.known(self._token.text):
             return self._unit(self._take().text)
         return self._signed_power()
@@ -200,6 +201,8 @@ class _Reader:
             texts = [token.text for token in ahead]
             if ahead[0].kind != "number" or texts[1 : 1 + len(mark)] != [*mark] or texts[-1] == "'":
                 break
+            if Fraction(texts[0].rstrip(".")) >= _MINUTES:
+                raise Unread("a degree has sixty minutes")
             self._next += 1 + len(mark)
             value, text = value + Fraction(texts[0].rstrip(".")) / parts, f"{text}({texts[0]}{mark})"
         return replace(degrees, value=value, text=text)
@@ -213,7 +216,7 @@ class _Reader:
         if token.kind == "letters" and len(token.text) > 1 and token.text not in FUNCTIONS:
             measured = before.kind in ("number", "word") or before.text in "/}$" or units.power(before.text) is not None
             if token.text in units.LAST:
-                return before.kind in ("letters", "word")
+                return before.kind in ("letters", "word", "number")
             long = len(token.text) > 3 and token.text != "sqrt" and not token.text.isupper()
             return measured and (units.known(token.text) or units.power(token.text) is not None or long)
         return token.kind == "symbol" and token.text in _CURRENCIES

@@ -19,6 +19,7 @@ _SAID = re.compile(
     rf"|{_ANY}{_KIND.format('before')} (?P<named>{_NAMES}))(?P<shut> \))?$"
 )
 _SETS = {"Z": "integers", "N": "naturals", "Q": "rationals"}
+_SUCH_THAT = frozenset("|:")
 _DANGLING = frozenset("=<>+-/^_:|([{") | {"in", "le", "ge", "neq", "times", "setminus", "cup", "mid"}
 
 
@@ -29,9 +30,10 @@ def split(found: Sequence[Token]) -> tuple[Sequence[Token], tuple[str, ...], str
     """
     if not _may_say(found):
         return found, (), ""
-    joined, said = " ".join(token.text for token in found), None
+    bare, said = _without_braces(found), None
+    joined = " ".join(token.text for token in bare)
     while said := _SAID.search(joined, said.start() + 1 if said else 0):
-        if read := _read(found, said):
+        if read := _read(bare, said):
             return read
     return found, (), ""
 
@@ -45,6 +47,21 @@ def _read(found: Sequence[Token], said: re.Match[str]) -> tuple[Sequence[Token],
         return None
     kind = said["kind"] or said["before"] or ""
     return rest, tuple(map(_joined, names)), _SETS.get(said["set"] or "", "integers" if kind[:3] == "int" else "")
+
+
+def _without_braces(found: Sequence[Token]) -> Sequence[Token]:
+    """`\\{k\\pi : k\\in\\mathbb{Z}\\}` as it is said without a set; a name before the sign is left out."""
+    bars = [place for place, token in enumerate(found) if token.text in _SUCH_THAT and token.kind == "symbol"]
+    is_set = (found[0].text, found[-1].text) == ("\\{", "\\}") and groups.balanced(found[1:-1])
+    if not is_set or len(bars) != 1 or any(token.text == "in" for token in found[: bars[0]]):
+        return found
+    said = found[bars[0] + 1 : -1]
+    return said if bars[0] == 2 and _is_of(found[1], said) else [*found[1 : bars[0]], Token("symbol", ","), *said]
+
+
+def _is_of(name: Token, said: Sequence[Token]) -> bool:
+    """Is it said of this name what it is: `x=k\\pi`?"""
+    return len(said) > 2 and said[0][:2] == name[:2] and said[1].text == "="
 
 
 def _may_say(found: Sequence[Token]) -> bool:

@@ -91,6 +91,21 @@ def without_unit(tree: Node) -> tuple[Node, list[str]]:
     return tree, []
 
 
+def units_below(tree: Node) -> list[str]:
+    """The units that a quantity is divided by: `day` of dollars per day."""
+    if tree.kind == "negation":
+        return units_below(tree.parts[0])
+    if tree.kind in ("product", "quotient") and _is_unit(tree.parts[1]):
+        return [*units_below(tree.parts[0]), *(_names(tree.parts[1]) if tree.kind == "quotient" else ())]
+    return []
+
+
+def is_length(tree: Node) -> bool:
+    """Is it a number of meters or the like, and not of a power of them?"""
+    bare, found = without_unit(tree)
+    return len(found) == 1 and units.unit(found[0]).base == "m" and not has_unit_power(tree) and bare is not tree
+
+
 def has_unit_power(tree: Node) -> bool:
     """Is there a unit with an exponent, such as a square meter?"""
     if tree.kind == "power":

@@ -61,7 +61,10 @@ _UNMARKED = re.compile(
 )
 
 
-_PROSE = re.compile(r"(?<![A-Za-z\\])(?!(?:sin|cos|tan|cot|sec|csc|log|ln|lim|sqrt|exp|abs|pi)\b)[a-z]{2,}(?![A-Za-z])")
+_PROSE = re.compile(
+    r"(?<![A-Za-z\\])(?:(?!(?:sin|cos|tan|cot|sec|csc|log|lim|sqrt|exp|abs)\b)[a-z]{3,}|of|is|in|to|at|if|it|be|an|as|by|or|on)"
+    r"(?![A-Za-z])"
+)
 """A word, as no formula has one."""
 
 

@@ -18,6 +18,11 @@ _POWER = re.compile(
     r"\barea|\bsurface|\bvolume|\bsquare|\bsq\b|\bcubic|\bcubed|\^|[²³]|accelerat|gravit|\bper\b|\bdensity|\bbox\b|\bcapacity",
     re.IGNORECASE,
 )
+_AREA = re.compile(
+    r"\b(?:what\s+is|find|calculate|determine|compute)\s+(?:the|its)\s+(?:(?:total|surface|lateral|shaded)\s+){0,2}"
+    r"(?:area|volume)\b",
+    re.IGNORECASE,
+)
 _BINARY = {2: "binary", 8: "octal", 16: "hexadecimal"}
 _AGE = re.compile(r"\bhow old\b|\bage\b|\bages\b", re.IGNORECASE)
 _ROUNDED = re.compile(
@@ -114,7 +119,8 @@ def has_unit(unit: str, question: Question) -> bool:
     if unit == "degree":
         return has_angle(question)
     if units.unit(unit).base == "rad":
-        return bool(_RADIANS.search(question.text) or _ANGLE.search(question.text))
+        named = _RADIANS.search(question.text)
+        return bool(named or (_ANGLE.search(question.text) and not _DEGREES.search(question.text)))
     factor, base, _ = units.unit(unit)
     if base == "$" and factor == 1:
         return bool(_DOLLARS.search(question.text))
@@ -140,6 +146,11 @@ def _counts_other(unit: str, question: Question) -> bool:
 def has_power(question: Question) -> bool:
     """Does it speak of a unit with an exponent, or of what is measured in one?"""
     return bool(_POWER.search(question.text))
+
+
+def has_area(question: Question) -> bool:
+    """Does it ask for an area or a volume, or in a unit with an exponent, so that a length is no answer?"""
+    return bool(_AREA.search(question.text))
 
 
 def has_base(base: int, question: Question) -> bool:

@@ -183,7 +183,8 @@ class _Structure:
         outside = groups.outside(_without_commas_before_words(found))
         breaks = [_is_or(token) for token in outside if groups.separates(token)]
         words = {token.text if token.text in groups.JOINING else "" for token in outside if groups.separates(token)}
-        word = words.pop() if len(words) == 1 and any(isinstance(part, Relation) for part in listed) else ""
+        is_decided = any(isinstance(part, Relation) for part in listed) or all(map(_is_word, listed))
+        word = words.pop() if len(words) == 1 and is_decided else ""
         if any(breaks) and len(breaks) == len(listed) - 1:
             return systems.of(listed, breaks) or Listing(listed, either=True, word=word)
         return systems.of(listed) or Listing(listed, either=any(breaks), word=word)
@@ -397,6 +398,10 @@ def _has(found: Sequence[Token], *texts: str) -> bool:
 
 def _is_or(token: Token) -> bool:
     return token.kind in ("letters", "word") and token.text == "or"
+
+
+def _is_word(answer: Answer) -> bool:
+    return isinstance(answer, Words) or (isinstance(answer, Scalar) and answer.tree.kind == "name")
 
 
 def _without_commas_before_words(found: Sequence[Token]) -> list[Token]:

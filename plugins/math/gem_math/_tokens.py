@@ -105,8 +105,6 @@ _COMMANDS = {
     "rbrace": "\\}",
     "lbrack": "[",
     "rbrack": "]",
-    **dict.fromkeys(("lor", "vee"), " or "),
-    **dict.fromkeys(("land", "wedge"), " and "),
     "langle": "(",
     "rangle": ")",
     **{
@@ -117,6 +115,9 @@ _COMMANDS = {
     },
 }
 """Commands with one meaning, and how it is written here."""
+_WORDS = {**dict.fromkeys(("lor", "vee"), " or "), **dict.fromkeys(("land", "wedge"), " and ")}
+"""What stands between inequalities and equations. Elsewhere it is logic, of which nothing is read."""
+_RELATES = re.compile(r"[=<>]|\\(?:le|ge|ne|in|l|g)(?:q|qslant|t)?(?![A-Za-z])")
 _SPELLINGS = (
     ("mathrm", re.compile(r"\\mathrm\s*\{([ei])\}"), r" \1 "),
     ("{", re.compile(r"\\(?:operatorname|mathrm)\s*\{(arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|ln|log|exp)\}"), r"\\\1 "),
@@ -133,6 +134,8 @@ _TYPED = (
     ("!=", re.compile(r"(?:(?<=[A-Za-z])|(?<=\s))!="), r"\\neq "),  # 4!=24 is a factorial
     ("*", re.compile(r"\*\*"), "^"),
     ("*", re.compile(r"\*"), r"\\times "),
+    ("sq.", re.compile(r"\bsq\.\s*"), "sq "),
+    (" x ", re.compile(r"(?<=\d) x (?=10\s*\^)"), r"\\times "),
     ("{,}", re.compile(r"\{,\}"), ","),
     ("O", re.compile(r"(?<=[\s{])(?:OR|Or)(?=\s+[^=\s])"), "or"),  # and not the segment OR
 )
@@ -278,6 +281,8 @@ def _formula(text: str) -> list[Token]:
 
 
 def _spelling(match: re.Match[str]) -> str:
+    if match[1] in _WORDS and _RELATES.search(match.string):
+        return _WORDS[match[1]]
     return _COMMANDS.get(match[1], match[0]) if match[1] != "equiv" or "mod" not in match.string else match[0]
 
 

@@ -34,7 +34,8 @@ class MathEnv(QuestionEnv):
     - Of a chain the last side counts, if all sides are equal: `6\\cdot 8-5 = 43`. Of `16\\pi \\approx 50.27` the exact
       side counts, and the decimal where the question or the reference is rounded. The decimal has to be rounded right.
     - An equation is solved: `2x = 10` is no answer for `x = 5`. What the question wants expanded, factored, simplified
-      or rationalized has to have that form.
+      or rationalized has to have that form; so has a number that it wants as a decimal, a percentage, a mixed number,
+      in lowest terms or in scientific notation, or rounded to a place.
     - Units, percent and words like million are factors: `100 cm` is `1 m`, `50%` is `1/2`, `5 million` is not `5`. A
       unit or percent may be left out where the question names it.
     - `101_2` is no number in base ten. A base may be left out where the question names it.
@@ -48,7 +49,7 @@ class MathEnv(QuestionEnv):
 
     Args:
         answer: the column of the answer: a text, a number, or a list of them of which any will do. A text with a box
-            counts by what is in it, and one that ends in a line `#### 18`, as those of GSM8K do, by what follows.
+            counts by what is in it, and one that ends in `#### 18`, as those of GSM8K do, by what follows ####.
             Several boxes in one sentence are one answer; the published verdict takes the last one. A data set of
             which every such text is prose is refused; where some are, there is a warning.
         published: give the verdict that published results rest on: equal texts, numbers or values, and math-verify

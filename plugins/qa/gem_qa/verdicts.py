@@ -25,6 +25,8 @@ _WESTERN = {
 _PUNCTUATION_KINDS = frozenset(("Po", "Ps", "Pe", "Pi", "Pf"))
 _MEANT = frozenset("\u2018\u2019\u2030\u2031\u2032\u2033\u2034\u00a7")
 """Apostrophes, which may be part of a word, per mille, primes, and the section sign."""
+_JOINERS = frozenset("\u200c\u200d")
+"""They show nothing, and decide about the letters beside them."""
 _APOSTROPHES = re.compile(r"(?<=\w)['\u2018\u2019`\u00b4](?=\w)")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212]")
 _RANGE = re.compile(r"(?<=\d)\s+-\s+(?=\d)")
@@ -32,6 +34,7 @@ _PERCENT = re.compile(r"(?<=\d)\s*(?:percent|per cent)\b")
 _MARKED = re.compile(
     r"[\s\"'(]*(?:\\(?:text|math)(?:bf|it|rm)?\{([^{}\\]+)\}|(\*{1,3})([^\s*](?:[^*]*[^\s*])?)\2)[\s\"').,:;!?]*"
 )
+_FORMULA = re.compile(r"\s*\$([^$]+)\$[\s.]*")
 _TOKEN = re.compile(
     r"(?P<number>(?:(?<![\w.])[-])?(?:\d+(?:[.,:/-]\d+)*|(?<![\w.])\.\d+))"
     r"|(?P<initials>(?<!\w)(?:[^\W\d_]\.\s?){2,}(?:[^\W\d_](?!\w))?)"
@@ -71,7 +74,8 @@ def normalised(text: str) -> str:
 
 
 def _unmarked(given: str) -> str:
-    """Without what makes all of an answer bold or a text: `**Paris**`, `\\text{True}`."""
+    """Without what makes all of an answer bold, a text or a formula: `**Paris**`, `\\text{True}`, `$5$`."""
+    given = formula[1] if (formula := _FORMULA.fullmatch(given)) else given
     match = _MARKED.fullmatch(given)
     return match[1] or match[3] if match else given
 
@@ -107,8 +111,10 @@ def _western_character(character: str) -> str:
         return character
     if character.isdecimal():
         return str(unicodedata.decimal(character))
-    dropped = unicodedata.category(character) in _PUNCTUATION_KINDS and character not in _MEANT
-    return " " if dropped else character
+    kind = unicodedata.category(character)
+    if kind == "Cf" and character not in _JOINERS:  # spaces without width, soft hyphens, marks of direction
+        return ""
+    return " " if kind in _PUNCTUATION_KINDS and character not in _MEANT else character
 
 
 def _folded(text: str) -> str:
