@@ -33,7 +33,7 @@ from gem_trl import TurnGRPOConfig
 from gem_viewer._page import write_page
 
 gem_core.register("real:Talk-v0", partial(HardTexts, PLAIN, turns=3))
-gem_core.register("real:Long-v0", partial(HardTexts, PLAIN, turns=12))
+gem_core.register("real:Long-v0", partial(HardTexts, PLAIN, turns=8))
 
 
 @pytest.fixture(scope="module")
@@ -129,23 +129,22 @@ def assert_prompts_go_on(batches: Sequence[Batch]) -> None:
     [
         {},
         {"row": "turn"},
-        {"history": 1},
+        {"history": 1, "row": "turn"},
         {"history": 2, "row": "turn"},
         {"thoughts": "drop"},
         {"thoughts": "drop", "history": 2, "row": "turn"},
-        {"env": "real:Long-v0", "compaction": "policy", "max_context_tokens": 280},
-        {"env": "real:Long-v0", "compaction": "policy", "max_context_tokens": 280, "thoughts": "drop"},
+        {"env": "real:Long-v0", "compaction": "policy", "max_context_tokens": 240},
+        {"env": "real:Long-v0", "compaction": "policy", "max_context_tokens": 240, "thoughts": "drop"},
         {"env": "real:Long-v0", "max_context_tokens": 200},
     ],
     ids=str,
 )
 def test_what_is_trained_is_what_was_sampled(tokenizer: Any, settings: Any, changes: dict[str, Any]) -> None:
-    args = settings(**{"env": "real:Talk-v0", "max_completion_length": 24, "system_prompt": "Be brief.", **changes})
-    run = SpyTrainer(tiny_model(tokenizer, seed=0), args, tokenizer)
-    thought = f"<think>12 {PLAIN[11]}</think>"
-    script = Script(
-        [spelled(tokenizer, text) for text in (f"{thought}go", "caf\u00e9", f"{thought}e\u0301 7", "<think>")], 2
-    )
+    chosen = {"env": "real:Talk-v0", "per_device_train_batch_size": 2, "max_completion_length": 20, **changes}
+    run = SpyTrainer(tiny_model(tokenizer, seed=0), settings(system_prompt="Be brief.", **chosen), tokenizer)
+    thought = [*encode(tokenizer, "<think>"), *spelled(tokenizer, "12 \u6f22"), *encode(tokenizer, "</think>")]
+    speeches = [spelled(tokenizer, one) for one in ("go", "e\u0301 7")]
+    script = Script([[*thought, *speeches[0]], spelled(tokenizer, "caf\u00e9"), [*thought, *speeches[1]]], 2)
     with script.of(run.model):
         run.train()
     sampled = [list(ids) for _, ids in run.sampled]
@@ -157,7 +156,7 @@ def test_what_is_trained_is_what_was_sampled(tokenizer: Any, settings: Any, chan
     for one in episodes if not {"thoughts", "compaction"} & {*changes} else []:
         check_episode(tokenizer, one, "Be brief.", changes.get("history"))
     limit = changes.get("max_context_tokens")
-    assert limit is None or max(len(prompt) + 24 for prompt, _ in run.sampled) <= limit
+    assert limit is None or max(len(prompt) + 20 for prompt, _ in run.sampled) <= limit
     assert any(one.summary().compactions for one in episodes) == ("compaction" in changes)
     several = {"history", "compaction"} & {*changes} or changes.get("thoughts") == "drop"
     assert any(len(one.sequences) > 1 for one in episodes) == bool(several)
@@ -228,7 +227,7 @@ def learned(folder: Path, tokenizer: Any, tmp_path_factory: pytest.TempPathFacto
         disable_tqdm=True,
         seed=0,
     )
-    lora = LoraConfig(r=4, target_modules="all-linear", layers_to_transform=[28, 29])
+    lora = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], layers_to_transform=[28, 29])
     run = SpyTrainer(str(folder), args, tokenizer, peft_config=lora)
     script = Script([spelled(tokenizer, "so it is"), encode(tokenizer, HARD), spelled(tokenizer, "12345678901")], 2)
     before = [one.detach().clone() for one in run.model.parameters() if one.requires_grad]
