@@ -128,9 +128,10 @@ COMMON = Session("common", HERE, "", constraints="core.txt", with_shared=True, g
 
 @nox.session(python=PYTHON)
 def learn(session: nox.Session) -> None:
-    """Train an agent on the CPU with TRL; arguments go to the example."""
-    replace(SESSIONS[EXAMPLE], with_shared=False).install(session)
-    run(session, f"examples/{EXAMPLE}_guess_the_number.py", *session.posargs)
+    """Teach a real language model on the CPU, or with `-- --model tiny` a tiny one; arguments go to the example."""
+    name = "guess_the_number" if "tiny" in session.posargs else "smollm2"
+    replace(SESSIONS[EXAMPLE], with_shared=False).install(session, "smollm2", "eval", "view")
+    run(session, f"examples/{EXAMPLE}_{name}.py", *session.posargs, OMP_NUM_THREADS=str(os.cpu_count()))
 
 
 @nox.session(python=False)

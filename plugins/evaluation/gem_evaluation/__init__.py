@@ -14,7 +14,7 @@ from gem_evaluation._evaluation import evaluate, evaluate_async
 from gem_evaluation._models import FunctionModel, Model
 from gem_evaluation._naming import load_model
 from gem_evaluation._settings import Entry
-from gem_evaluation._statistics import Estimate
+from gem_evaluation._statistics import Estimate, success_rate
 from gem_evaluation.results import Results, Summary, read_saved
 
 __all__ = [
@@ -37,4 +37,5 @@ __all__ = [
     "evaluate_async",
     "load_model",
     "read_saved",
+    "success_rate",
 ]
