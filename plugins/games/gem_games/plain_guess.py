@@ -1,4 +1,4 @@
-"""Guess a number in plain words, for small language models: no box, no rules, three guesses."""
+"""Guess a number in plain words, for small language models: no box, few words, three guesses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from gem_core.errors import EnvError
 from gem_games._game import GOES_ON, SOLVED, Game, Move
 
 _DECADES = {"train": (10, 20, 40, 50, 70, 80), "test": (30, 60, 90)}
+_DISTANCE = 2
+"""Between the number that is told and the one to be found, at most."""
 
 
 class PlainGuess(Game):
-    """A number from 7 in a row, for example 21 to 27, to be found in `max_turns` guesses.
+    """A number that is at most 2 away from one that is told, to be found in `max_turns` guesses.
 
     Action: the last number in the text.
 
@@ -20,21 +22,22 @@ class PlainGuess(Game):
     | --- | --- | --- |
     | right | 1 | terminated |
     | wrong | 0, and "Higher." or "Lower." | continues |
-    | out of range, or no number | -0.1 | terminated (and truncated, if it was the last turn) |
+    | more than 2 away, or no number | -0.1 | terminated (and truncated, if it was the last turn) |
     | wrong on the last turn | 0 | terminated and truncated |
 
-    With three guesses, the middle of what is left always wins, and any three numbers in range win 3 of 7 games.
+    With three guesses, one who begins with the number that is told and follows the hints always wins. Any three numbers
+    that may be right win 3 of 5 games.
 
     Args:
         max_turns: how many guesses there are.
-        split: the ranges; `train` has 11 to 17, 21, 41, 51, 71 and 81 to 87, and `test` 31, 61 and 91 to 97.
+        split: the numbers; `test` has the thirties, the sixties and the nineties, `train` the other decades from 10 on.
 
     Raises:
         EnvError: fewer than one guess, or another split.
     """
 
     ACTION = re.compile(r"[0-9]+")
-    FORM = "N, a number in range"
+    FORM = "N, a number that may be right"
 
     def __init__(self, max_turns: int = 3, split: Literal["train", "test"] = "train") -> None:
         if max_turns < 1 or split not in _DECADES:
@@ -43,19 +46,18 @@ class PlainGuess(Game):
         self._decades = _DECADES[split]
 
     def deal(self) -> None:
-        """Draw a range and a number."""
-        decade = self.rng.choice(self._decades)
-        self.low, self.high = decade + 1, decade + 7
-        self.target = self.rng.randint(self.low, self.high)
+        """Draw both numbers, of the same decade."""
+        self.told = self.rng.choice(self._decades) + self.rng.randint(_DISTANCE, 9 - _DISTANCE)
+        self.target = self.told + self.rng.randint(-_DISTANCE, _DISTANCE)
 
     def rules(self) -> str:
-        """The range."""
-        return f"Guess my number, {self.low} to {self.high}. Reply with a number."
+        """The number that is near."""
+        return f"Guess my number. It is {self.told} or up to {_DISTANCE} away."
 
     def play(self, move: re.Match[str]) -> Move | None:
         """Make a guess."""
         digits = move[0].lstrip("0")
-        if len(digits) > 2 or not self.low <= (guess := int(digits or 0)) <= self.high:
+        if len(digits) > 2 or abs((guess := int(digits or 0)) - self.told) > _DISTANCE:
             return None
         if guess == self.target:
             return f"Yes, {guess}.", 1.0, SOLVED
@@ -66,9 +68,9 @@ class PlainGuess(Game):
         return f"No, it was {self.target}."
 
     def sample_random_action(self) -> str:
-        """Any number in range."""
-        return str(self.rng.randint(self.low, self.high))
+        """Any number that may be right."""
+        return str(self.told + self.rng.randint(-_DISTANCE, _DISTANCE))
 
     def render(self) -> str:
-        """The range and the turns so far."""
-        return f"{self.low} to {self.high}, turn {self.turn} of {self.max_turns}"
+        """The number that is near, and the turns so far."""
+        return f"near {self.told}, turn {self.turn} of {self.max_turns}"

@@ -1,4 +1,4 @@
-"""The number game in plain words, played: rewards, ends, hints, and the ranges of both splits."""
+"""The number game in plain words, played: rewards, ends, hints, and the numbers of both splits."""
 
 from __future__ import annotations
 
@@ -14,44 +14,45 @@ TRAIN, TEST = "game:PlainGuess-v0", "game:PlainGuess-v0-test"
 SEEDS = range(200)
 
 
-def started(env: Env, seed: int) -> tuple[int, int]:
-    """The range that the first observation tells."""
-    low, high = map(int, re.findall(r"\d+", env.reset(seed=seed)[0]))
-    return low, high
+def told(env: Env, seed: int) -> int:
+    """The number that the first observation tells."""
+    return int(re.findall(r"[0-9]+", env.reset(seed=seed)[0])[0])
 
 
-def halved(env: Env, seed: int) -> float:
-    """The return of one who always guesses the middle of what the hints leave."""
-    low, high = started(env, seed)
+def played(env: Env, seed: int, follow_hints: bool) -> float:
+    """The return of one who begins with the number told and goes up or down by one."""
+    guess, step = told(env, seed), 1
     while True:
-        middle = (low + high) // 2
-        observation, reward, terminated, _, info = env.step(f"I guess {middle}.")
+        observation, reward, terminated, _, info = env.step(f"I guess {guess}.")
         if terminated:
             assert info["success"] is (reward == 1.0)
             return reward
-        low, high = (middle + 1, high) if observation == "Higher." else (low, middle - 1)
+        if follow_hints:
+            step = {"Higher.": 1, "Lower.": -1}[observation]
+        guess += step
 
 
 @pytest.mark.parametrize("env_id", [TRAIN, TEST])
-def test_halving_always_wins(env_id: str):
+def test_who_follows_the_hints_always_wins(env_id: str):
     env = gem_core.make(env_id)
-    assert all(halved(env, seed) == 1.0 for seed in SEEDS)
+    assert all(played(env, seed, follow_hints=True) == 1.0 for seed in SEEDS)
 
 
-def test_two_guesses_find_three_of_seven():
-    env = gem_core.make(TRAIN, max_turns=2)
-    won = sum(halved(env, seed) for seed in range(700))
-    assert 250 <= won <= 350, "300 of 700 on average, with a standard deviation of 13"
+def test_who_does_not_wins_three_of_five():
+    env = gem_core.make(TRAIN)
+    won = sum(played(env, seed, follow_hints=False) for seed in range(500))
+    assert 250 <= won <= 350, "300 of 500 on average, with a standard deviation of 11"
 
 
-def test_no_range_of_the_test_is_trained_on():
+def test_no_number_of_the_test_is_trained_on():
     games = {env_id: gem_core.make(env_id) for env_id in (TRAIN, TEST)}
-    lows = {env_id: {started(game, seed)[0] for seed in SEEDS} for env_id, game in games.items()}
-    assert lows == {TRAIN: {11, 21, 41, 51, 71, 81}, TEST: {31, 61, 91}}
+    decades = {env_id: {told(game, seed) // 10 for seed in SEEDS} for env_id, game in games.items()}
+    assert decades == {TRAIN: {1, 2, 4, 5, 7, 8}, TEST: {3, 6, 9}}
+    assert all(2 <= told(games[TRAIN], seed) % 10 <= 7 for seed in SEEDS), "the number to be found has the same tens"
 
 
 @pytest.mark.parametrize("action", ["", "no idea", "0", "-", "1000", "9" * 5000, "٣", "half"])
-def test_what_is_no_number_in_range_ends_the_episode(action: str):
+def test_what_cannot_be_right_ends_the_episode(action: str):
     env = gem_core.make(TRAIN)
     env.reset(seed=0)
     _, reward, terminated, truncated, info = env.step(action)
@@ -60,22 +61,33 @@ def test_what_is_no_number_in_range_ends_the_episode(action: str):
     assert info["success"] is False
 
 
-def test_the_last_number_is_the_guess():
+@pytest.mark.parametrize(("away", "goes_on"), [(-3, False), (-2, True), (2, True), (3, False)])
+def test_a_guess_is_at_most_two_away(away: int, goes_on: bool):
     env = gem_core.make(TRAIN)
-    low, high = started(env, 3)
-    hint = env.step(f"Not {high + 50}, but {low}.")[0]
-    again = gem_core.make(TRAIN)
-    started(again, 3)
-    assert again.step(str(low))[0] == hint == "Higher."
+    near = told(env, 3)
+    _, reward, terminated, _, info = env.step(str(near + away))
+    if goes_on:
+        assert reward in (0.0, 1.0)
+        assert "invalid_action" not in info
+    else:
+        assert (reward, terminated) == (-0.1, True)
+
+
+def test_the_last_number_is_the_guess():
+    first, second = gem_core.make(TRAIN), gem_core.make(TRAIN)
+    near = told(first, 3)
+    told(second, 3)
+    assert first.step(f"Not {near + 50}, but {near - 2}.") == second.step(str(near - 2))
 
 
 def test_three_wrong_guesses_end_it_and_tell_the_number():
     env = gem_core.make(TRAIN)
-    low, _ = started(env, 3)
+    seed = next(seed for seed in SEEDS if told(env, seed) and env.step(str(told(env, seed) - 2))[1] == 0.0)
+    near = told(env, seed)
     for turn in range(3):
-        observation, reward, terminated, truncated, info = env.step(str(low))
+        observation, reward, terminated, truncated, info = env.step(str(near - 2))
         assert (reward, terminated, truncated) == (0.0, turn == 2, turn == 2)
-    assert re.fullmatch(r"No, it was \d+\.", observation)
+    assert re.fullmatch(r"No, it was [0-9]+\.", observation)
     assert info["success"] is False
 
 
