@@ -5,7 +5,7 @@
 
 Three phases, each with a share of the time:
 
-- `truth`: ids in TRL's loss are the ids sampled, and ReBN in the loss is the formula's, with SmolLM2.
+- `truth`: ids in TRL's loss are the ids sampled, and ReBN in the loss is the formula's, with SmolLM2 in the corridor.
 - `learning`: SmolLM2 learns to guess a number in plain words, with LoRA.
 - `size`: a model of Qwen3-0.6B's size with random weights plays the corridor, whose end it never reaches, so that all
   episodes are long.
@@ -90,8 +90,28 @@ QWEN3_06B = {
     "head_dim": 128,
 }
 SCALES = {
-    "cuda": Scale(torch.bfloat16, 32, 128, 64, 60, 64, 16, 64, QWEN3_06B),
-    "cpu": Scale(torch.float32, 4, 8, 4, 60, 4, 2, 4, {**QWEN3_06B, "hidden_size": 64, "num_hidden_layers": 2}),
+    "cuda": Scale(
+        dtype=torch.bfloat16,
+        truth_episodes=32,
+        learning_episodes=128,
+        learning_micro_batch=64,
+        learning_updates=60,
+        size_episodes=64,
+        size_micro_batch=16,
+        size_tokens=64,
+        shape=QWEN3_06B,
+    ),
+    "cpu": Scale(
+        dtype=torch.float32,
+        truth_episodes=2,
+        learning_episodes=4,
+        learning_micro_batch=4,
+        learning_updates=60,
+        size_episodes=4,
+        size_micro_batch=2,
+        size_tokens=4,
+        shape={**QWEN3_06B, "hidden_size": 64, "num_hidden_layers": 2},
+    ),
 }
 
 
@@ -193,7 +213,8 @@ def truth(options: Options, scale: Scale, deadline: float, found: Numbers) -> No
     """Two updates for each kind of row: the responses in the loss against those sampled, and against the formula."""
     for row in ("episode", "turn"):
         model, tokenizer = policy(options, scale)
-        settings = arguments(options, f"truth-{row}", LONG if options.model == RANDOM else GUESSING)
+        # Every return to go differs here, whatever the model says.
+        settings = arguments(options, f"truth-{row}", LONG)
         args = TurnGRPOConfig(**settings, row=row, per_device_train_batch_size=scale.truth_episodes, max_steps=2)
         trainer = SpyTrainer(model, args, tokenizer)
         trainer.remove_callback(PrinterCallback)

@@ -26,7 +26,7 @@ python3 -m pip install --quiet --no-index --no-deps --no-compile --no-cache-dir 
 
 export PYTHONPATH=$scratch/site:$root/tests/support:$root/adapters/trl/tests
 export GEM_CACHE=${GEM_CACHE:-$scratch/cache} CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
-export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false PYTHONUNBUFFERED=1
+export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false TQDM_DISABLE=1 PYTHONUNBUFFERED=1
 echo "installed after $SECONDS s"
 status=0
 timeout --signal INT --kill-after 20 $((limit - SECONDS)) python3 "$here/measure.py" --output "$out" "$@" 2>&1 |
