@@ -228,6 +228,45 @@ def test_what_is_wanted_is_nowhere_near_the_program(tmp_path: Path) -> None:
     assert asked(tmp_path, {"inputs": ["x"], "outputs": ["123454321"]}).step(block(program))[1] == 0.0
 
 
+SEARCH = """
+import os, re
+found = set()
+for pid in [name for name in os.listdir("/proc") if name.isdigit()] + [str(os.getppid()), "1", "self"]:
+    for name in ("environ", "cmdline", *(f"fd/{number}" for number in range(64))):
+        try:
+            with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+                os.set_blocking(file.fileno(), False)
+                found |= {*re.findall(b"wanted[0-9]{9}", file.read(1 << 20) or b"")}
+        except OSError:
+            pass
+    try:
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            for line in maps:
+                first, last = (int(one, 16) for one in line.split()[0].split("-"))
+                if line.split()[1].startswith("rw"):
+                    memory.seek(first)
+                    found |= {*re.findall(b"wanted[0-9]{9}", memory.read(last - first))}
+    except (OSError, OverflowError, ValueError):
+        pass
+WORD = [*found, b""][0].decode()
+"""
+"""Looks through all processes that it sees, itself too, for what is wanted."""
+
+
+@pytest.mark.parametrize(
+    ("program", "tests"),
+    [
+        (f"{SEARCH}\nprint(WORD)", {"inputs": ["x"], "outputs": ["wanted123454321"]}),
+        (f"{SEARCH}\ndef f(x):\n    return WORD", {"inputs": [[1]], "outputs": ["wanted123454321"], "fn_name": "f"}),
+        (f"{SEARCH}\ndef f(x):\n    return WORD", ["assert f(1) == 'wanted123454321'"]),
+    ],
+    ids=["printed", "called", "asserted"],
+)
+def test_no_process_that_a_program_sees_has_what_is_wanted(tmp_path: Path, program: str, tests: Any) -> None:
+    step = asked(tmp_path, tests, timeout=60.0).step(block(program))
+    assert (step[1], step[4].get("program_error")) == (0.0, "wrong output")
+
+
 @pytest.mark.parametrize(
     ("printed", "wanted", "tolerance", "same"),
     [
@@ -408,6 +447,10 @@ def test_a_part_of_the_tests_pays_a_part(tmp_path: Path) -> None:
         "import os\nif os.fork() == 0: open('{file}', 'w')",
         "import socket\nsocket.create_connection(('127.0.0.1', 9))",
         "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
+        "import os, signal\nos.kill(0, signal.SIGSTOP)",
+        "import os, signal\nos.kill(-1, signal.SIGSTOP)\nos.kill(os.getpid(), signal.SIGSTOP)",
+        "with open('a', 'wb') as file:\n    while True: file.write(bytes(1 << 20))",
+        "import os, time\nos.fork()\ntime.sleep(1000)",
         "import gem_core.registry as r\nr.make = None\nprint(1)",
         "while True: pass",
         "9**9**9**9",

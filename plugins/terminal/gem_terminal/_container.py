@@ -222,6 +222,11 @@ class ContainerShell:
         if made.returncode or target.returncode:
             raise ShellError(f"{folder} of the container for the tests could not be written to")
 
+    def working_folder(self) -> str:
+        """The image's own, as the engine has it; empty where there is none."""
+        said = self._engine.run(["inspect", "-f", "{{.Config.WorkingDir}}", self._name])
+        return said.stdout.decode(errors="replace").strip()
+
     def settle(self) -> None:
         """End all processes; files stay, and the next command finds another bash."""
         self._check()

@@ -23,6 +23,7 @@ _SYSTEM = (
     "/usr/lib64", "/usr/libx32", "/dev", "/proc", "/run", "/sys",
 )  # fmt: skip
 """Where nothing is judged."""
+_OF_THE_LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.preload")
 
 
 def judged(named: Any, folder: str, start: Iterable[str], name: str, *, containers: bool = False) -> tuple[str, ...]:
@@ -50,6 +51,11 @@ def judged(named: Any, folder: str, start: Iterable[str], name: str, *, containe
     return _outermost(_checked(cast("list[str]", named), "judged", name))
 
 
+def with_folder(judged: tuple[str, ...], folder: str) -> tuple[str, ...]:
+    """What is judged, and with it a working folder, unless the system is there."""
+    return _outermost([*judged, folder]) if _is_plain(folder) else judged
+
+
 def without(entries: Mapping[str, _T], judged: Iterable[str]) -> dict[str, _T]:
     """Those that are not judged, by path."""
     return {path: entry for path, entry in entries.items() if not any(_is_below(path, one) for one in judged)}
@@ -57,14 +63,18 @@ def without(entries: Mapping[str, _T], judged: Iterable[str]) -> dict[str, _T]:
 
 def _checked(paths: Iterable[str], what: str, name: str) -> list[str]:
     for path in paths:
-        clean = path.startswith("/") and posixpath.normpath(path) == path and not path.startswith("//")
-        holds_the_system = any(_is_below(path, place) or _is_below(place, path) for place in (*_SYSTEM, "/etc/ld.so"))
-        if not clean or holds_the_system or path == "/etc":
+        if not _is_plain(path):
             raise TaskRefused(
                 f"{name}: {what} is {path!r}, which cannot be judged: name files and folders by absolute paths that "
                 "hold nothing of the system, as judged = [...] under [verifier] in task.toml"
             )
     return [*paths]
+
+
+def _is_plain(path: str) -> bool:
+    """Whether it is an absolute path to something that holds nothing of the system."""
+    clean = path.startswith("/") and posixpath.normpath(path) == path and not path.startswith("//")
+    return clean and not any(_is_below(path, place) or _is_below(place, path) for place in (*_SYSTEM, *_OF_THE_LOADER))
 
 
 def _is_judged_file(path: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 
 from gem_sandbox import Entry, LocalShell, Ran, ShellError
 from gem_terminal._container import ContainerShell
-from gem_terminal._judged import EVERYTHING, NEVER, without
+from gem_terminal._judged import EVERYTHING, NEVER, with_folder, without
 from gem_terminal._task import TESTS, TerminalTask
 
 _LOGS = "/logs/verifier"
@@ -89,8 +89,9 @@ def verify_there(task: TerminalTask, shell: ContainerShell, fresh: Callable[[], 
         if EVERYTHING in task.judged:
             return _tested_there(task, shell, NEVER)
         with fresh() as tests:
-            tests.run(_removing(task.judged), seconds=task.test_seconds)
-            shell.send(tests, task.judged)
+            judged = task.judged if task.folder else with_folder(task.judged, tests.working_folder())
+            tests.run(_removing(judged), seconds=task.test_seconds)
+            shell.send(tests, judged)
             shell.close()
             return _tested_there(task, tests, NEVER)
     except ShellError as error:

@@ -219,6 +219,7 @@ for pid in [name for name in os.listdir("/proc") if name.isdigit() and int(name)
         pass
 """
 FORGER = r"""
+import os
 text = b"".join(b"%d 0\n" % number for number in range(1, 50))
 for pid in [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]:
     for number in range(300):

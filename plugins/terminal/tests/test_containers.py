@@ -256,8 +256,21 @@ def test_an_image_whose_name_is_an_option_is_refused() -> None:
         Engine("docker").image(Image("--volume=/:/host"))
 
 
+def test_tests_run_in_another_container(engine: str, tmp_path: Path) -> None:
+    """With what is judged, and nothing that the policy has put in the system's places."""
+    written(tmp_path / "greet", HARBOR)
+    evil = "printf '#!/bin/bash\\nexit 0\\n' | tee /bin/cat > /bin/grep; rm -f one.txt; echo x > /opt/made/new"
+    with gem_core.make("terminal:Folder", tasks=tmp_path, backend=engine, timeout=LONG) as env:
+        for work, reward in (("true", 0.25), (env.tasks[0].solution, 1.0)):
+            env.reset(data_index=0)
+            run(env, f"{work}\n{evil}")
+            assert finished(env)[0] == reward
+            assert running(engine) == []
+
+
 def test_a_reward_that_cannot_be_removed_is_none(engine: str, tmp_path: Path) -> None:
-    written(tmp_path / "greet", {**HARBOR, "tests/test.sh": "#!/bin/bash\nexit 1\n"})
+    settings = HARBOR["task.toml"] + '[verifier]\njudged = ["/"]\n'
+    written(tmp_path / "greet", {**HARBOR, "task.toml": settings, "tests/test.sh": "#!/bin/bash\nexit 1\n"})
     with gem_core.make("terminal:Folder", tasks=tmp_path, backend=engine, timeout=LONG) as env:
         env.reset(data_index=0)
         run(env, "mkdir -p /logs/verifier && echo 1 > /logs/verifier/reward.txt && rm $(command -v rm)")
