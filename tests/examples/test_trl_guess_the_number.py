@@ -75,7 +75,7 @@ def test_other_environments_are_a_flag(name: str, others: Path):
 @pytest.fixture(scope="module")
 def adapter(others: Path) -> Path:
     """A LoRA of a model in a folder, stopped after two updates and resumed for a third."""
-    base = ["--model", str(others / "math" / "model"), "--lora", "4", "--system-prompt", "1 2", "--env", "math:Sample"]
+    base = ["--model", "math/model", "--lora", "4", "--system-prompt", "1 2", "--env", "math:Sample"]
     flags = [*base, "--episodes", "6", "--micro-batch", "3", "--checkpoint-every", "1", "--output", "adapter"]
     runs = [(EXAMPLE, [*flags, "--updates", "2"]), (EXAMPLE, [*flags, "--updates", "3", "--resume"])]
     run_one_after_another(runs, others)
