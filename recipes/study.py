@@ -92,12 +92,12 @@ class Run:
     """Settings of `TurnGRPOConfig`."""
     model: WarmStart | str
     """A tiny model, or another by its name (`smollm2`), path or hub id."""
-    lora: int = 0
-    """Rank of LoRA adapters on all linear layers; 0 trains all weights."""
     phase: str = "main"
     """`main`, or `tuning`, whose seeds are in no figure."""
     evaluate: bool = False
     """Whether the policy plays the environments `eval_env` before and after the training."""
+    lora: int = 0
+    """Rank of LoRA adapters on all linear layers; 0 trains all weights."""
 
     @property
     def name(self) -> str:

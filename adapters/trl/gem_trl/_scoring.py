@@ -11,6 +11,9 @@ from transformers import DynamicCache
 from gem_train.versions import cache_name
 from gem_trl._prefixes import MIN_SHARE, can_compute_beginnings, keeps_all_ids
 
+_CPU_ROWS = 8
+"""Rows of a pass on a CPU: more of them take as long for each."""
+
 
 @dataclass(frozen=True)
 class _Rows:
@@ -32,6 +35,11 @@ class _Rows:
         if not mask.gather(1, places)[columns < lengths[:, None]].all():
             return None
         return cls(ids.gather(1, places), lengths, mask[:, :-kept].sum(1))
+
+    def only(self, chosen: torch.Tensor) -> _Rows:
+        """Some of the rows, no wider than they need."""
+        lengths = self.lengths[chosen]
+        return _Rows(self.ids[chosen, : int(lengths.max())], lengths, self.prompts[chosen])
 
     def shared(self) -> int:
         """How many ids of the prompts all rows begin with, less one at least: it predicts the first of a completion."""
@@ -65,14 +73,30 @@ def log_probs(
     if rows is None:
         return None
     shared = rows.shared()
+    beginning = _computed(model, rows.ids[:1, :shared]) if shared else None
+    # Rows of about the same length together have little padding.
+    order = rows.lengths.argsort()
+    groups = order.split(_CPU_ROWS if ids.device.type == "cpu" else len(order))
+    parts = [_scored(model, rows.only(group), shared, beginning, kept) for group in groups]
+    back = order.argsort()
+    entropies = [one for _, one in parts if one is not None]
+    return torch.cat([one for one, _ in parts])[back], torch.cat(entropies)[back] if entropies else None
+
+
+def _computed(model: Any, ids: torch.Tensor) -> DynamicCache:
+    cache = DynamicCache(config=model.config)
+    known: dict[str, Any] = {cache_name(): cache}
+    model(input_ids=ids, use_cache=True, logits_to_keep=1, **known)
+    return cache
+
+
+def _scored(
+    model: Any, rows: _Rows, shared: int, beginning: DynamicCache | None, kept: int
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """As `log_probs`, for rows that continue the first `shared` ids, whose keys and values are known."""
     count, width = rows.ids.shape
-    known: dict[str, Any] = {}
-    if shared:
-        cache = DynamicCache(config=model.config)
-        known[cache_name()] = cache
-        model(input_ids=rows.ids[:1, :shared], use_cache=True, logits_to_keep=1, **known)
-        cache.batch_repeat_interleave(count)
-    columns = torch.arange(width, device=ids.device)
+    known: dict[str, Any] = {} if beginning is None else {cache_name(): _repeated(model, beginning, count)}
+    columns = torch.arange(width, device=rows.ids.device)
     present = columns < rows.lengths[:, None]
     said = present & (columns >= rows.prompts[:, None])
     labels = rows.ids.masked_fill(~said, -100)[:, shared:]
@@ -80,12 +104,21 @@ def log_probs(
         input_ids=rows.ids[:, shared:], attention_mask=present.long(), labels=labels, fused_lm_head=True, **known
     )
     # Column c of the output is of the id after it.
-    columns = rows.prompts[:, None] + torch.arange(kept, device=ids.device)
+    columns = rows.prompts[:, None] + torch.arange(kept, device=rows.ids.device)
     padding = columns >= rows.lengths[:, None]
     places = (columns - shared - 1).clamp(max=width - shared - 2)
-    scored, entropies = (
+    scores, entropies = (
         None if one is None else one.gather(1, places).masked_fill(padding, 0)
         for one in (output.log_probs, output.entropy)
     )
-    assert scored is not None
-    return scored, entropies
+    assert scores is not None
+    return scores, entropies
+
+
+def _repeated(model: Any, beginning: DynamicCache, count: int) -> DynamicCache:
+    """A cache of `count` rows that all begin alike; the other cache stays as it is."""
+    cache = DynamicCache(config=model.config)
+    layers: Any = zip(beginning.layers, cache.layers, strict=True)
+    for old, new in layers:
+        new.update(*(one.expand(count, -1, -1, -1) for one in (old.keys, old.values)))
+    return cache

@@ -125,7 +125,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         # TRL warns that rollout_func may change. A test checks it here, so the warning is hidden.
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         super().__init__(
-            model=model_folder(model) if isinstance(model, str) else model,
+            model=_located(model) if isinstance(model, str) else model,
             reward_funcs=self.episode_return,
             args=args,
             train_dataset=_placeholder_prompts(args.generation_batch_size or 1),
@@ -552,6 +552,12 @@ class TurnGRPOTrainer(GRPOTrainer):
 def _placeholder_prompts(count: int) -> Dataset:
     # TRL requires a data set, but environments write the prompts.
     return Dataset.from_dict({"prompt": [""] * count})
+
+
+def _located(model: str) -> str:
+    """The folder of a model, absolute because adapters name it in their files; or an id of the hub."""
+    folder = Path(model_folder(model))
+    return str(folder.absolute()) if folder.is_dir() else model
 
 
 def _check_values(args: TurnGRPOConfig, value_function: ValueFunction | None) -> None:
