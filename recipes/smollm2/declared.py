@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from recipes.frameworks.declared import FRAMEWORKS
-from recipes.study import Run, Study
+from recipes.study import Run, Study, WarmStart
 
-MODEL = "smollm2"
 TASK = "plain-guess"
+MODEL = WarmStart(("game:PlainGuess-v0",), 6, 3 / 7, base="smollm2")
 SEEDS = (0, 1, 2)
 SETTINGS: Mapping[str, Any] = {
     "env": "game:PlainGuess-v0",
@@ -19,11 +19,12 @@ SETTINGS: Mapping[str, Any] = {
     "advantage": "rebn",
     "gamma": 0.9,
     "episodes": 24,
-    "updates": 20,
+    "updates": 12,
     "response_tokens": 6,
     "context": 96,
     "learning_rate": 2e-5,  # of all weights: OpenRLHF's engines cannot load LoRA
     "clip": 0.5,
+    "modules": [],
 }
 """Settings of the programs `benchmarks/curves_*.py`, and of the evaluations."""
 
