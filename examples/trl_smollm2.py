@@ -41,10 +41,7 @@ class Options:
 def main(options: Options) -> None:
     torch.manual_seed(options.seed)
     folder = model_folder(options.model)
-    model, tokenizer = (
-        AutoModelForCausalLM.from_pretrained(folder, dtype="float32"),
-        AutoTokenizer.from_pretrained(folder),
-    )
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder, dtype="float32"), AutoTokenizer.from_pretrained(folder)
     adapters = LoraConfig(r=options.lora_rank, lora_alpha=2 * options.lora_rank, target_modules="all-linear")
     args = TurnGRPOConfig(
         options.output,

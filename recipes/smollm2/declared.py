@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from recipes.frameworks.declared import FRAMEWORKS
@@ -35,6 +36,9 @@ def _runs(profile: str) -> list[Run]:
     return [Run(framework, TASK, seed, SETTINGS, MODEL, evaluate=True) for seed in SEEDS for framework in FRAMEWORKS]
 
 
-_SHORT = Run("trl", TASK, 0, {**SETTINGS, "updates": 2, "episodes": 8, "eval_episodes": 8}, MODEL, "short", True)
+def _short() -> Run:
+    settings = {**SETTINGS, "updates": 2, "episodes": 8, "eval_episodes": 8}
+    return Run("trl", TASK, 0, settings, replace(MODEL, steps=1), "short", evaluate=True)
 
-STUDY = Study("smollm2", _runs, _SHORT, player="recipes.frameworks.playing")
+
+STUDY = Study("smollm2", _runs, _short(), player="recipes.frameworks.playing")
