@@ -24,7 +24,10 @@ def convert(gguf: Path, target: Path) -> None:
         target: the new folder.
     """
     _save_tokenizer(gguf, target)
-    loaded: Any = cast("Any", AutoModelForCausalLM).from_pretrained(gguf.parent, gguf_file=gguf.name)
+    # `torch_dtype` is the one name of it that transformers 4.51 and 5 know.
+    loaded: Any = cast("Any", AutoModelForCausalLM).from_pretrained(
+        gguf.parent, gguf_file=gguf.name, torch_dtype=torch.float32
+    )
     config = loaded.config
     # transformers 5 refuses to save what it has read from a quantized file; transformers 4 does not mark it.
     config.__dict__.pop("quantization_config", None)
