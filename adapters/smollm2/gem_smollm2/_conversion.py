@@ -36,7 +36,7 @@ def convert(gguf: Path, target: Path) -> None:
     model.generation_config = GenerationConfig(bos_token_id=1, eos_token_id=END, pad_token_id=END)
     model.to(torch.bfloat16).save_pretrained(target)
     # transformers 5 writes the base of the rotary positions under a name that transformers 4 does not read: it would
-    # take 10,000, and the model would write nonsense.
+    # take 10,000, and be another model.
     _change(target / "config.json", rope_theta=ROPE_THETA, torch_dtype="bfloat16")
 
 
