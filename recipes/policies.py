@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from gem_core import make
 from gem_core.env import Env
 from gem_tiny import MAX_PLAYED_TURNS, tiny_model, tiny_tokenizer, warm_start
+from gem_train.models import model_folder
 from gem_train.settings import RunSettings
 from recipes.results import RecipeError
 from recipes.source import commit
@@ -25,10 +27,13 @@ CHECKED = 200
 """Episodes of random play of each environment that are checked for knowledge."""
 DEVIATIONS = 4
 """Standard errors above chance at which play counts as knowing something."""
+_ADAPTERS: Mapping[str, Any] = {"r": 16, "lora_alpha": 32, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+_READING: Mapping[str, Any] = {"batch": 24, "learning_rate": 3e-4}
+"""Of a warm start of a named model, as in `examples/trl_smollm2.py`."""
 
 
 def policy(model: WarmStart, seed: int, cache: Path) -> tuple[Any, Any, float]:
-    """A tiny model, its tokenizer, and the success of the random play that it read.
+    """A model, its tokenizer, and the success of the random play that it read.
 
     Raises:
         RecipeError: the random play succeeds more often than `model.chance`.
@@ -39,7 +44,7 @@ def policy(model: WarmStart, seed: int, cache: Path) -> tuple[Any, Any, float]:
 
 
 def saved(model: WarmStart, seed: int, cache: Path) -> tuple[Path, float]:
-    """The folder of a tiny model and its tokenizer, and the success of the random play that it read.
+    """The folder of a model and its tokenizer, and the success of the random play that it read.
 
     Warm starts are kept in `cache`, by their settings and the commit that made them.
 
@@ -88,12 +93,29 @@ def _publish(draft: Path, folder: Path) -> None:
 
 def _build(model: WarmStart, seed: int, folder: Path) -> None:
     options: dict[str, Any] = {"wrappers": _wrappers(model), "env_kwargs": dict(model.env_kwargs), "seed": seed}
+    for part in _based(model, options) if model.base else _tiny(model, options):
+        part.save_pretrained(folder)
+
+
+def _based(model: WarmStart, options: dict[str, Any]) -> tuple[Any, Any]:
+    from peft import LoraConfig, get_peft_model
+
+    source = model_folder(str(model.base))
+    weights: Any = AutoModelForCausalLM.from_pretrained(source, torch_dtype=torch.float32)
+    tokenizer: Any = AutoTokenizer.from_pretrained(source)
+    torch.manual_seed(options["seed"])
+    adapted: Any = get_peft_model(weights, LoraConfig(**_ADAPTERS))
+    warm_start(weights, tokenizer, model.env, steps=model.steps, episodes=model.episodes, **_READING, **options)
+    return adapted.merge_and_unload(), tokenizer
+
+
+def _tiny(model: WarmStart, options: dict[str, Any]) -> tuple[Any, Any]:
+    seed = options["seed"]
     tokenizer = tiny_tokenizer(model.env, digits=model.digits, **options)
     weights = tiny_model(tokenizer, hidden=model.hidden, seed=seed)
     if model.steps:
         warm_start(weights, tokenizer, model.env, steps=model.steps, episodes=model.episodes, **options)
-    for part in (weights, tokenizer):
-        part.save_pretrained(folder)
+    return weights, tokenizer
 
 
 def _wrappers(model: WarmStart) -> list[Any]:

@@ -68,8 +68,10 @@ def curve(values: Sequence[float]) -> list[float]:
 def declared(run: Run) -> dict[str, Any]:
     """A run as JSON. What a run leaves open is left out, so that older results stay those of their runs."""
     settings = json.loads(json.dumps(asdict(run)))
-    if isinstance(settings["model"], dict) and settings["model"]["episodes"] is None:
-        del settings["model"]["episodes"]
+    if isinstance(settings["model"], dict):
+        for name in ("episodes", "base"):
+            if settings["model"][name] is None:
+                del settings["model"][name]
     if not settings["lora"]:
         del settings["lora"]
     return settings

@@ -59,7 +59,7 @@ limit of a response: 6 to 24 for plain words."""
 
 @dataclass(frozen=True)
 class WarmStart:
-    """How a tiny model gets its words and its action format before training."""
+    """How a model gets its words and its action format before training."""
 
     env: tuple[str, ...]
     """Environments whose random play it reads."""
@@ -77,6 +77,8 @@ class WarmStart:
     """Width of the model."""
     episodes: int | None = None
     """How many episodes it reads again and again, for slow environments. By default every step has new ones."""
+    base: str | None = None
+    """The name of a model that reads, with LoRA that is merged afterwards. By default a tiny one is made."""
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ from typing import Any
 
 from packaging.version import Version
 
-from gem_train.models import model_folder
 from recipes.frameworks.held_out import evaluation
 from recipes.frameworks.programs import ROOT, answer, python_of, run
 from recipes.results import RecipeError, Result, curve, declared
 from recipes.source import commit
-from recipes.study import Run
+from recipes.study import Run, WarmStart
 
 DISTRIBUTIONS = {"trl": "trl", "verl": "verl", "openrlhf": "openrlhf", "oat": "oat-llm", "roll": "roll"}
 KEPT = ("episode/success", "episode/return", "episode/turns", "turn/invalid", "rollout/turns")
@@ -47,7 +46,7 @@ def play(run_: Run, cache: Path) -> Result:
 
     Raises:
         RecipeError: an environment is missing, the training failed, or the warm start would teach answers.
-        GemError: a named model cannot be had, or the environment of the evaluation cannot be built.
+        GemError: the environment of the evaluation cannot be built.
     """
     python = python_of(run_.cell)
     model, success = _weights(run_, cache)
@@ -101,10 +100,9 @@ def _learned(folder: Path, log: Path) -> Path:
     return max(files, key=lambda file: file.stat().st_mtime).parent
 
 
-def _weights(run_: Run, cache: Path) -> tuple[Path, float | None]:
+def _weights(run_: Run, cache: Path) -> tuple[Path, float]:
     """The weights that all frameworks start from, made with the oldest transformers here, which all others read."""
-    if isinstance(run_.model, str):
-        return Path(model_folder(run_.model)), None
+    assert isinstance(run_.model, WarmStart)
     pythons: dict[str, Path] = {}
     for framework in DISTRIBUTIONS:
         try:

@@ -21,9 +21,10 @@ Does a real language model learn in TRL, verl, OpenRLHF, Oat and ROLL, and alike
 the tasks of a seed, the estimator (ReBN), batches of 24 episodes, one update for each, and AdamW with a constant rate
 are the same. What differs is what differs in [the study of tiny models](frameworks.md).
 
-The task: find one of seven numbers in three guesses, in plain words (`game:PlainGuess-v0`). Before and after, the
-model plays 72 games of `game:PlainGuess-v0-test`, whose numbers no run trains on. One evaluation serves all frameworks:
-it loads the folder that the framework has saved. Halving always wins; any three numbers win 3 of 7 games.
+The task: find one of seven numbers in three guesses, in plain words (`game:PlainGuess-v0`). The model begins with six
+steps of next-token prediction on random valid play, which teach it to answer with a number. Before and after, it plays
+72 games of `game:PlainGuess-v0-test`, whose numbers no run trains on. One evaluation serves all frameworks: it loads
+the folder that the framework has saved. Halving always wins; any three numbers win 3 of 7 games.
 `recipes/smollm2/declared.py` says everything else.
 """
 

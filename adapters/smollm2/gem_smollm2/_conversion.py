@@ -24,7 +24,10 @@ def convert(gguf: Path, target: Path) -> None:
         target: the new folder.
     """
     _save_tokenizer(gguf, target)
-    loaded: Any = cast("Any", AutoModelForCausalLM).from_pretrained(gguf.parent, gguf_file=gguf.name)
+    # `torch_dtype` is the one name of it that transformers 4.51 and 5 know.
+    loaded: Any = cast("Any", AutoModelForCausalLM).from_pretrained(
+        gguf.parent, gguf_file=gguf.name, torch_dtype=torch.float32
+    )
     config = loaded.config
     # transformers 5 refuses to save what it has read from a quantized file; transformers 4 does not mark it.
     config.__dict__.pop("quantization_config", None)
@@ -33,7 +36,7 @@ def convert(gguf: Path, target: Path) -> None:
     model.generation_config = GenerationConfig(bos_token_id=1, eos_token_id=END, pad_token_id=END)
     model.to(torch.bfloat16).save_pretrained(target)
     # transformers 5 writes the base of the rotary positions under a name that transformers 4 does not read: it would
-    # take 10,000, and the model would write nonsense.
+    # take 10,000, and be another model.
     _change(target / "config.json", rope_theta=ROPE_THETA, torch_dtype="bfloat16")
 
 

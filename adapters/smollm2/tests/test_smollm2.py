@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,12 @@ def test_it_speaks(tokenizer: Any) -> None:
     said = model.generate(torch.tensor([prompt]), max_new_tokens=12, do_sample=False)[0, len(prompt) :]
     assert "Paris" in tokenizer.decode(said)
     assert int(said[-1]) in end_token_ids(ChatTemplate(tokenizer), tokenizer, model.generation_config)
+
+
+def test_old_and_new_transformers_read_the_same_positions() -> None:
+    config = json.loads((smollm2_folder() / "config.json").read_text())
+    new = config.get("rope_parameters", {}).get("rope_theta", 100_000)  # transformers 4 writes the other alone
+    assert config["rope_theta"] == new == 100_000
 
 
 def test_each_digit_is_a_token(tokenizer: Any) -> None:
