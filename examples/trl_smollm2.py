@@ -31,7 +31,7 @@ class Options:
     gamma: float = 0.9  # discount per turn
     episodes: int = 24  # per update
     updates: int = 12  # of the policy, each on a new batch
-    learning_rate: float = 3e-4
+    learning_rate: float = 4e-4  # falls linearly to zero
     lora_rank: int = 16  # of the adapters of all linear layers
     response_tokens: int = 6  # token limit of one response
     seed: int = 0  # decides the adapters, the games and the sampling
@@ -61,7 +61,6 @@ def main(options: Options) -> None:
         max_steps=options.updates,
         max_completion_length=options.response_tokens,
         learning_rate=options.learning_rate,
-        lr_scheduler_type="constant",
         adam_beta2=0.95,
         max_grad_norm=0.5,
         seed=options.seed,
