@@ -180,7 +180,9 @@ def letter_jumble(dataset: Any, answer: str, entry: Entry) -> float:
 
 def word_sorting(dataset: Any, answer: str, entry: Entry) -> float:
     """The words in their order; a part where most are in their places. No others."""
-    if answer.count(",") != len(entry["metadata"]["sorted_words"]) - 1:
+    words = entry["metadata"]["sorted_words"]
+    given = [each.strip() for each in answer.split(",")]
+    if len(given) != len(words) or not {*given} <= {*words}:
         return 0.0
     return _beyond(float(dataset.score_answer(answer, entry)), 0.6)
 
