@@ -302,6 +302,6 @@ def test_records_and_page_have_whole_characters(
     [table] = json.loads(found[1])
     known = dict(zip(table["ids"], table["texts"], strict=True))
     parts = [known[one] for one in encode(tokenizer, HARD) if isinstance(known[one], list)]
-    assert len(parts) > 4
+    assert len(parts) > 2
     signs = {one for one, text in known.items() if isinstance(text, str) and "\ufffd" in text}
     assert signs <= {*encode(tokenizer, "\ufffd"), *encode(tokenizer, " \ufffd")}
