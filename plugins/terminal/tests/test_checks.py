@@ -146,6 +146,7 @@ def test_what_is_planted_where_the_system_looks_pays_nothing(tmp_path: Path) -> 
     needs_a_sandbox()
     written(tmp_path, FOLDER)
     with gem_core.make("terminal:Folder", tasks=tmp_path, timeout=LONG) as env:
+        assert isinstance(env, TerminalEnv)
         for work, reward in (("true", 0.0), ("touch /app/done", 1.0)):
             env.reset(seed=0)
             run(env, work)
