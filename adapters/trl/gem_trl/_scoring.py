@@ -12,7 +12,7 @@ from gem_train.versions import cache_name
 from gem_trl._prefixes import MIN_SHARE, can_compute_beginnings, keeps_all_ids
 
 _CPU_ROWS = 8
-"""Rows of a pass on a CPU: more of them take as long for each."""
+"""Rows of a pass on a CPU. With ten ids each, they are computed at 0.8 times the rate of many more, but padded less."""
 
 
 @dataclass(frozen=True)
