@@ -35,7 +35,7 @@ class Options:
     lora_rank: int = 16  # of the adapters of all linear layers
     response_tokens: int = 6  # token limit of one response
     seed: int = 0  # decides the adapters, the games and the sampling
-    output: str = "runs/trl_smollm2"  # folder for the adapters, curve.png, metrics.jsonl and records
+    output: str = "runs/trl_smollm2"  # folder for `model` (the adapters), curve.png, metrics.jsonl and records
 
 
 def main(options: Options) -> None:
@@ -83,7 +83,7 @@ def main(options: Options) -> None:
             on_step=lambda step, loss: print(f"random valid play, step {step + 1}: loss {loss:.2f}", flush=True),
         )
     trainer.train()
-    trainer.save_model()
+    trainer.save_model(f"{options.output}/model")
 
 
 class Scores(TrainerCallback):

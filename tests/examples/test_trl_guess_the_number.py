@@ -52,6 +52,9 @@ OTHERS = {
     "game": ["game:Minesweeper-v1-easy"],
     "mixture": ["qa:Sample", "rg:simple_equations", "game:TowerofHanoi-v0-easy"],
 }
+SMOLLM2 = EXAMPLE.with_name("trl_smollm2.py")
+SHORT = ["--held-out", "math:Sample", "--held-out-games", "6", "--episodes", "6", "--updates", "1"]
+SHORT += ["--warm-start-steps", "2", "--output", "smollm2"]
 FLAGS = ["--updates", "2", "--episodes", "6", "--warm-start-steps", "5"]
 
 
@@ -78,7 +81,7 @@ def adapter(others: Path) -> Path:
     base = ["--model", "math/model", "--lora", "4", "--system-prompt", "1 2", "--env", "math:Sample"]
     flags = [*base, "--episodes", "6", "--micro-batch", "3", "--checkpoint-every", "1", "--output", "adapter"]
     runs = [(EXAMPLE, [*flags, "--updates", "2"]), (EXAMPLE, [*flags, "--updates", "3", "--resume"])]
-    run_one_after_another(runs, others)
+    run_one_after_another([*runs, (SMOLLM2, [*base[:2], *base[4:], *SHORT])], others)
     return others / "adapter"
 
 
@@ -93,6 +96,15 @@ def test_an_adapter_is_trained_resumed_and_saved(adapter: Path) -> None:
     assert all(torch.equal(saved[name], resumed[name]) for name in saved)
     config = json.loads((adapter / "model" / "adapter_config.json").read_text())
     assert Path(config["base_model_name_or_path"]).is_absolute()
+
+
+def test_the_example_of_smollm2_plays_held_out_games_before_and_after(adapter: Path) -> None:
+    folder = adapter.with_name("smollm2")
+    splits = [one.split for one in read_episodes(folder)]
+    assert splits == ["eval"] * 12 + ["train"] * 6 + ["eval"] * 6, "before the warm start, after it, and at the end"
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [(line["step"], "eval_episode/success" in line) for line in lines] == [(0, True), (1, True)]
+    assert (folder / "model" / "adapter_model.safetensors").exists()
 
 
 def test_a_trained_adapter_is_evaluated(adapter: Path) -> None:
