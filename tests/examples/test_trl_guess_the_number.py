@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from gem_evaluation import evaluate, load_model
 from gem_support.scripts import answer_of, run_one_after_another
-from gem_train.records import read_episodes
+from gem_train.records import open_records, read_episodes
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trl_guess_the_number.py"
 
@@ -100,7 +100,7 @@ def test_an_adapter_is_trained_resumed_and_saved(adapter: Path) -> None:
 
 def test_the_example_of_smollm2_plays_held_out_games_before_and_after(adapter: Path) -> None:
     folder = adapter.with_name("smollm2")
-    splits = [one.split for one in read_episodes(folder)]
+    splits = [one.split for one in open_records(folder).summaries]
     assert splits == ["eval"] * 12 + ["train"] * 6 + ["eval"] * 6, "before the warm start, after it, and at the end"
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert [(line["step"], "eval_episode/success" in line) for line in lines] == [(0, True), (1, True)]
