@@ -49,6 +49,8 @@ MODELS = {
         "--train.batch_size": "24",
         "--train.micro_batch_size": "8",
         "--actor.adam.lr": "2e-5",
+        "--actor.num_gpus_per_node": "1",
+        "--vllm.num_engines": "1",
     },
 }
 WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))  # of the tiny model: the format, not how to play
