@@ -13,8 +13,6 @@ Change `env` to anything that `gem-core list` shows. All settings of TRL are fie
 import sys
 from dataclasses import dataclass
 
-from peft import LoraConfig
-
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 
@@ -41,6 +39,8 @@ class Options:
 
 
 def main(options: Options) -> None:
+    from peft import LoraConfig
+
     micro_batch = min(options.micro_batch, options.episodes)
     if options.episodes % micro_batch:
         sys.exit(f"--episodes {options.episodes} is not a multiple of --micro-batch {micro_batch}")

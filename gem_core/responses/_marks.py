@@ -1,8 +1,8 @@
 """Special tokens that a response is read by."""
 
 _THOUGHTS = """
-<think> </think> <thinking> </thinking> <thought> </thought> [THINK] [/THINK] <seed:think> </seed:think> <mm:think>
-</mm:think> <longcat_think> </longcat_think> ◁think▷ ◁/think▷ <|START_THINKING|> <|END_THINKING|> <|inner_prefix|>
+<think> </think> <thinking> </thinking> <thought> </thought> <reasoning> </reasoning> [THINK] [/THINK] <mm:think>
+</mm:think> <seed:think> </seed:think> <longcat_think> </longcat_think> ◁think▷ ◁/think▷ <|START_THINKING|> <|END_THINKING|> <|inner_prefix|>
 <|inner_suffix|> <|open|> <|close|> <|sep|> <|channel> <channel|> <|start|> <|channel|> <|constrain|> <|message|>
 """
 _CALLS = """
