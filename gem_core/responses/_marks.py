@@ -2,8 +2,9 @@
 
 _THOUGHTS = """
 <think> </think> <thinking> </thinking> <thought> </thought> <reasoning> </reasoning> [THINK] [/THINK] <mm:think>
-</mm:think> <seed:think> </seed:think> <longcat_think> </longcat_think> ◁think▷ ◁/think▷ <|START_THINKING|> <|END_THINKING|> <|inner_prefix|>
-<|inner_suffix|> <|open|> <|close|> <|sep|> <|channel> <channel|> <|start|> <|channel|> <|constrain|> <|message|>
+</mm:think> <seed:think> </seed:think> <longcat_think> </longcat_think> ◁think▷ ◁/think▷ <|START_THINKING|>
+<|END_THINKING|> <|inner_prefix|> <|inner_suffix|> <|open|> <|close|> <|sep|> <|channel> <channel|> <|start|>
+<|channel|> <|constrain|> <|message|>
 """
 _CALLS = """
 <tool_call> </tool_call> <longcat_tool_call> </longcat_tool_call> <seed:tool_call> </seed:tool_call> <arg_key>
