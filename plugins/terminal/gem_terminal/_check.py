@@ -23,4 +23,5 @@ def _run(path: str) -> None:
     os.write(1, f"\n{word}\n".encode())
 
 
-_run(sys.argv[1])
+if __name__ == "__main__":
+    _run(sys.argv[1])
