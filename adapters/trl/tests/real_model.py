@@ -33,7 +33,7 @@ from gem_trl import TurnGRPOConfig
 from gem_viewer._page import write_page
 
 gem_core.register("real:Talk-v0", partial(HardTexts, PLAIN, turns=3))
-gem_core.register("real:Long-v0", partial(HardTexts, PLAIN, turns=8))
+gem_core.register("real:Short-v0", partial(HardTexts, PLAIN, turns=8))
 
 
 @pytest.fixture(scope="module")
@@ -133,9 +133,9 @@ def assert_prompts_go_on(batches: Sequence[Batch]) -> None:
         {"history": 2, "row": "turn"},
         {"thoughts": "drop"},
         {"thoughts": "drop", "history": 2, "row": "turn"},
-        {"env": "real:Long-v0", "compaction": "policy", "max_context_tokens": 240},
-        {"env": "real:Long-v0", "compaction": "policy", "max_context_tokens": 240, "thoughts": "drop"},
-        {"env": "real:Long-v0", "max_context_tokens": 200},
+        {"env": "real:Short-v0", "compaction": "policy", "max_context_tokens": 240},
+        {"env": "real:Short-v0", "compaction": "policy", "max_context_tokens": 240, "thoughts": "drop"},
+        {"env": "real:Short-v0", "max_context_tokens": 200},
     ],
     ids=str,
 )
@@ -195,8 +195,9 @@ def test_calls_are_trained_as_they_were_sampled(
         for turn, later in zip(episode.turns, episode.turns[1:], strict=False):
             if turn.tool_call:
                 result = episode.prompt_ids(later)[turn.end :].tolist()
-                header = "\n<|im_start|>assistant\n"
-                assert tokenizer.decode(result) == f"\n<|im_start|>tool\n{look()}<|im_end|>{header}"
+                text = tokenizer.decode(result)
+                assert text.startswith(f"\n<|im_start|>tool\n{look()}"), "and what the environment adds to it"
+                assert text.endswith("<|im_end|>\n<|im_start|>assistant\n")
                 assert [one for one in result if one in tokenizer.added_tokens_decoder] == [1, 2, 1]
     assert_trained_as_sampled(run)
 
