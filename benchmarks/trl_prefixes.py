@@ -1,4 +1,4 @@
-r"""What `keep_prefixes` saves in TRL: CPU seconds of sampling and of all, with and without.
+r"""The time that `keep_prefixes` saves in TRL: CPU seconds of sampling and of the whole run, with and without it.
 
     OMP_NUM_THREADS=1 python benchmarks/trl_prefixes.py
     OMP_NUM_THREADS=1 python benchmarks/trl_prefixes.py --model smollm2 --lora 16 --env game:PlainGuess-v0 \

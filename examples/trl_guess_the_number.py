@@ -1,13 +1,11 @@
 r"""Train a model to guess a number, in TRL's own GRPOTrainer, on one reward per turn.
 
     python trl_guess_the_number.py      # a tiny model on a CPU, a few minutes; several GPUs: accelerate launch
-    python trl_guess_the_number.py --model smollm2 --lora 16 --learning-rate 3e-4 --episodes 24 \
-        --env game:PlainGuess-v0 --system-prompt "You guess numbers." --response-tokens 6   # a real model on a CPU
     python trl_guess_the_number.py --model Qwen/Qwen3-1.7B-Base --response-tokens 512 --micro-batch 2 \
         --learning-rate 1e-6
 
 Change `env` to anything that `gem-core list` shows. All settings of TRL are fields of `TurnGRPOConfig`.
-`gem-core eval ENV --model OUTPUT/model` evaluates what a run has trained.
+`gem-core eval ENV --model OUTPUT/model` evaluates the trained model. trl_smollm2.py trains a real one on a CPU.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What a study declares: tasks and runs, in a profile for tiny models, for SmolLM2 or for GPUs."""
+"""The declaration of a study: tasks and runs, in a profile for tiny models, for SmolLM2 or for GPUs."""
 
 from __future__ import annotations
 

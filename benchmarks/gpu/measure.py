@@ -43,6 +43,7 @@ from transformers import (
 )
 
 from gem_support.byte_level import byte_level_bpe
+from gem_tiny import warm_start
 from gem_train.models import model_folder
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
@@ -231,7 +232,7 @@ def truth(options: Options, scale: Scale, deadline: float, found: Numbers) -> No
 
 
 def compared(trainer: SpyTrainer, tokenizer: Any) -> Numbers:
-    """What was trained, beside what was sampled and what the formula gives."""
+    """Trained ids and advantages, compared with the sampled ids and the formula."""
     trained, wanted = sorted(trainer.trained_responses()), sorted(trainer.expected_responses("rebn", GAMMA))
     pairs = zip(trained, wanted, strict=True)
     again = [tokenizer.encode(tokenizer.decode(one.ids), add_special_tokens=False) for one in trained]
@@ -262,6 +263,9 @@ def learning(options: Options, scale: Scale, deadline: float, found: Numbers) ->
     watch = Stopwatch(deadline, options.device)
     trainer = TimedTrainer(watch, model, args, tokenizer, peft_config=lora)
     found["success in held-out games, before"] = trainer.evaluate()["eval_episode/success"]
+    reading: Numbers = {"batch": 24, "learning_rate": args.learning_rate, "seed": 0}
+    warm_start(trainer.model.get_base_model(), tokenizer, [GUESSING], steps=6, **reading)
+    found["success in held-out games, after the warm start"] = trainer.evaluate()["eval_episode/success"]
     timed(trainer, found)
     found["success in held-out games, after"] = trainer.evaluate()["eval_episode/success"]
 
@@ -328,8 +332,7 @@ def arguments(options: Options, phase: str, env: str) -> Numbers:
         "gamma": GAMMA,
         "vector_backend": "sync",
         "max_completion_length": 6,
-        "learning_rate": 3e-4,
-        "lr_scheduler_type": "constant",
+        "learning_rate": 4e-4,
         "adam_beta2": 0.95,
         "max_grad_norm": 0.5,
         "gradient_checkpointing": False,
@@ -386,7 +389,7 @@ def free(device: str) -> None:
 
 
 def machine(device: str) -> Numbers:
-    """What the figures are of."""
+    """The hardware and the versions."""
     name = torch.cuda.get_device_name() if device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     packages = ("gem-core", "torch", "transformers", "trl", "accelerate", "peft", "datasets", "numpy")
     return {"device": name, "python": platform.python_version(), **{one: version(one) for one in packages}}

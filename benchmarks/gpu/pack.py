@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _needs(scratch: Path) -> list[str]:
-    """What the adapter and SmolLM2 need beyond the machine's packages, as `name==version`."""
+    """Packages that the adapter and SmolLM2 need and the machine lacks, as `name==version`."""
     machine = _lines(HERE / "machine.txt")
     there = {canonicalize_name(Requirement(line).name) for line in machine}
     tested = [line for line in _lines(ROOT / "adapters/trl/constraints.txt") if _name(line) not in there]

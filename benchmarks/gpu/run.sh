@@ -4,7 +4,7 @@
 #     bash benchmarks/gpu/run.sh [options of measure.py]
 #
 # Needs the parts that pack.py made, in pack/ beside this file, and a python3 with the packages of machine.txt.
-# What measure.py finds is in $OUT, or else in runs/gpu.
+# The results of measure.py are in $OUT, by default runs/gpu.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -58,7 +58,7 @@ class ReadResponse(NamedTuple):
     """A response in two parts."""
 
     thought: str
-    """What was only thought, marks included; empty if there is no thought."""
+    """The thought, marks included; empty if there is none."""
     speech: str
     """What was said: all that environments, tools and judges get. After a thought, blank lines at its start are left
     out, and blanks on the line of the mark."""

@@ -1,6 +1,6 @@
 """Plays actions that stop, kill, fill, flood and never return on every id that takes commands or programs.
 
-python plugins/testing/endings_audit.py                  # all of them; fails where one is no verdict, or late
+python plugins/testing/endings_audit.py                  # all of them; fails if one does not end as a verdict in time
 python plugins/testing/endings_audit.py code:Sample      # these ids only
 """
 
@@ -69,14 +69,14 @@ PROGRAMS: Mapping[str, str] = {
 
 
 class Ending(NamedTuple):
-    """What came of an action."""
+    """The outcome of an action."""
 
     action: str
     seconds: float
     """Of the longest step."""
     reward: float
     problem: str | None = None
-    """What is wrong with it; `None` where it is a verdict on the policy, in time."""
+    """The problem; `None` if it ended as a verdict on the policy, in time."""
 
 
 def endings(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from recipes.figures import draw_curves, grouped
 from recipes.frameworks.declared import FRAMEWORKS, STUDY
 from recipes.results import Result, read
 from recipes.statistics import paired_difference
+from recipes.study import Study
 
 METRIC = "episode/success"
+Score: TypeAlias = Callable[[Result], float]
 INTRODUCTION = """
 Does an agent learn alike in TRL, verl, OpenRLHF, Oat and ROLL? The weights of a seed, its tasks, the estimator (ReBN),
 batches of 64 episodes, one update for each, and AdamW with a constant rate are the same. What differs: which responses
@@ -56,27 +59,44 @@ A run in ROLL needs 0.05 to 0.12 s of CPU for a turn, in verl and OpenRLHF 0.006
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
     there = read(results)
-    by_task = grouped(there, FRAMEWORKS)
-    parts = pages.beginning("frameworks", "Five frameworks", INTRODUCTION, STUDY.runs("cpu"), there)
-    if by_task:
-        draw_curves(by_task, METRIC, figures / "frameworks_curves.png", label="success")
-        parts.append("![Success over updates](../img/recipes/frameworks_curves.png)\n")
-    for task, cells in by_task.items():
-        parts.append(f"## {task}\n\n{_table(cells)}\n{differences(cells)}")
+    parts = comparison(STUDY, "Five frameworks", INTRODUCTION, there, figures, {"score": lambda run: run.area(METRIC)})
     if len(there) == len(STUDY.runs("cpu")):
         parts.append(READING.removeprefix("\n"))
     parts.append(_again())
     return "\n".join(parts)
 
 
-def _table(cells: Mapping[str, Sequence[Result]]) -> str:
-    head = ["", "runs", "score", "first tenth", "last fifth", "turns", "CPU s"]
-    return pages.table(head, [[cell, str(len(runs)), *_row(runs)] for cell, runs in cells.items()])
+def comparison(
+    study: Study, title: str, introduction: str, there: Sequence[Result], figures: Path, scores: Mapping[str, Score]
+) -> list[str]:
+    """The parts of a page before its own: the introduction, the figure, and for each task a table and the differences.
+
+    Args:
+        study: whose cells are the frameworks.
+        title, introduction: of the page.
+        there: the results.
+        figures: folder of the figure, which is drawn.
+        scores: the first columns of the tables, by their heads.
+    """
+    by_task = grouped(there, FRAMEWORKS)
+    parts = pages.beginning(study.name, title, introduction, study.runs("cpu"), there)
+    if by_task:
+        figure = f"{study.name}_curves.png"
+        draw_curves(by_task, METRIC, figures / figure, label="success")
+        parts.append(f"![Success over updates](../img/recipes/{figure})\n")
+    for task, cells in by_task.items():
+        parts.append(f"## {task}\n\n{_table(cells, scores)}\n{differences(cells)}")
+    return parts
 
 
-def _row(runs: Sequence[Result]) -> list[str]:
+def _table(cells: Mapping[str, Sequence[Result]], scores: Mapping[str, Score]) -> str:
+    head = ["", "runs", *scores, "first tenth", "last fifth", "turns", "CPU s"]
+    return pages.table(head, [[cell, str(len(runs)), *_row(runs, scores)] for cell, runs in cells.items()])
+
+
+def _row(runs: Sequence[Result], scores: Mapping[str, Score]) -> list[str]:
     return [
-        pages.shown([run.area(METRIC) for run in runs]),
+        *(pages.shown([score(run) for run in runs]) for score in scores.values()),
         pages.shown([run.start(METRIC) for run in runs]),
         pages.shown([run.end(METRIC) for run in runs]),
         f"{np.mean([run.totals['rollout/turns'] for run in runs]):.0f}",

@@ -1,4 +1,4 @@
-"""What the examples of verl, OpenRLHF, Oat and ROLL share: which model they take, and whether there is a GPU for it."""
+"""The helpers of the examples of verl, OpenRLHF, Oat and ROLL: the choice of a model, and of a GPU."""
 
 from __future__ import annotations
 

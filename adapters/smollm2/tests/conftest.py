@@ -1,27 +1,10 @@
 """The model and its tokenizer, loaded once."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-import pytest
-from transformers import AutoTokenizer
+from gem_support.smollm2 import folder, tokenizer
 
-from gem_smollm2 import smollm2_folder
-
-
-@pytest.fixture(scope="session")
-def folder() -> Path:
-    """The folder of the model, which may be made first."""
-    return smollm2_folder()
-
-
-@pytest.fixture(scope="session")
-def tokenizer(folder: Path) -> Any:
-    """Its tokenizer."""
-    return AutoTokenizer.from_pretrained(folder)
+__all__ = ["folder", "tokenizer"]

@@ -1,4 +1,4 @@
-"""Teaches a tiny model an environment's words and action format, but no strategy."""
+"""Teaches a model an environment's words and action format, but no strategy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import DynamicCache, PreTrainedTokenizerFast, Qwen3ForCausalLM
+from transformers import DynamicCache, PreTrainedTokenizerFast
 
 from gem_core.env import Env
 from gem_tiny._play import RandomTurn, random_play
@@ -28,7 +28,7 @@ REMEMBERED = 4096
 
 
 def warm_start(
-    model: Qwen3ForCausalLM,
+    model: Any,
     tokenizer: PreTrainedTokenizerFast,
     env_ids: Sequence[str],
     *,
@@ -47,7 +47,7 @@ def warm_start(
     model learns the action format and which words belong together, but not which action is better.
 
     Args:
-        model: changed in place.
+        model: a causal language model, such as a Qwen3 or a Llama; trained in place, on its own device.
         tokenizer: tokenizer of the model.
         env_ids: environments to play alternately, each episode for up to `MAX_PLAYED_TURNS` turns.
         wrappers, env_kwargs: as for `make_vec`.
@@ -119,19 +119,20 @@ def _rows(transcripts: Iterator[tuple[list[int], int]], batch: int) -> list[tupl
     return rows
 
 
-def _loss(model: Qwen3ForCausalLM, rows: list[tuple[list[int], int]], pad_id: int) -> torch.Tensor:
+def _loss(model: Any, rows: list[tuple[list[int], int]], pad_id: int) -> torch.Tensor:
     """The mean loss of all tokens after the first prompts. What all first prompts begin with is computed once."""
     shared = _shared(rows)
     width = max(len(ids) for ids, _ in rows)
-    ids = torch.tensor([[*one[shared:], *[pad_id] * (width - len(one))] for one, _ in rows])
-    positions = torch.arange(shared, width)
-    lengths = torch.tensor([[len(one)] for one, _ in rows])
-    openings = torch.tensor([[opening] for _, opening in rows])
+    device = model.device
+    ids = torch.tensor([[*one[shared:], *[pad_id] * (width - len(one))] for one, _ in rows], device=device)
+    positions = torch.arange(shared, width, device=device)
+    lengths = torch.tensor([[len(one)] for one, _ in rows], device=device)
+    openings = torch.tensor([[opening] for _, opening in rows], device=device)
     predicted = ((positions < lengths) & (positions >= openings))[:, 1:]
     cache = DynamicCache()
     known: dict[str, Any] = {cache_name(): cache}
     if shared:
-        model.model(input_ids=torch.tensor([rows[0][0][:shared]]), **known)
+        model.model(input_ids=torch.tensor([rows[0][0][:shared]], device=device), **known)
         cache.batch_repeat_interleave(len(rows))
     # Padding is on the right, where no token sees it. So the model needs no mask.
     states = model.model(input_ids=ids, **known).last_hidden_state[:, :-1]

@@ -33,6 +33,6 @@ def clean_up_after_this_process() -> None:
     command = [sys.executable, "-I", "-S", str(_SCRIPT), str(os.getpid()), f"{MARK}={os.environ[MARK]}"]
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
-        process.returncode = 0  # it outlives this process, so nobody waits for it, and Python needs no warning of that
+        process.returncode = 0  # it outlives this process on purpose, so Python must not warn that it was not awaited
     except OSError as error:
         _log.warning("what this run leaves behind cannot be cleaned up: no process for it could be started: %s", error)

@@ -1,4 +1,4 @@
-"""What the processor of this machine can compute."""
+"""Capabilities of this machine's processor."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class RunReport:
             self._console.print(shown, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
     def _example(self, stall: Stall) -> str | None:
-        """What the policy said at first. Evaluations may be played in another process, so theirs are unknown."""
+        """The first useless response. Evaluations may run in another process, so theirs are unknown."""
         if stall.evaluation:
             return None
         return self._examples.get(stall.env_id) if stall.env_id else next(iter(self._examples.values()), None)

@@ -1,4 +1,4 @@
-"""What the processor says that it can compute."""
+"""Flags of processors with and without bfloat16."""
 
 from __future__ import annotations
 

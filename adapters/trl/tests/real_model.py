@@ -18,13 +18,13 @@ import pytest
 import torch
 from peft import LoraConfig
 from spy import SpyTrainer, assert_same
-from transformers import AutoModelForCausalLM, AutoTokenizer, LogitsProcessor, LogitsProcessorList
+from transformers import AutoModelForCausalLM, LogitsProcessor, LogitsProcessorList
 
 import gem_core
 from gem_core.tools import FunctionTool, ToolEnv
-from gem_smollm2 import smollm2_folder
 from gem_support.hard_texts import PLAIN, HardTexts
 from gem_support.rendered_prompts import check_episode
+from gem_support.smollm2 import folder, tokenizer
 from gem_tiny import tiny_model
 from gem_train import recording
 from gem_train.records import open_records
@@ -32,18 +32,10 @@ from gem_train.rollout import Batch
 from gem_trl import TurnGRPOConfig
 from gem_viewer._page import write_page
 
+__all__ = ["folder", "tokenizer"]  # fixtures
+
 gem_core.register("real:Talk-v0", partial(HardTexts, PLAIN, turns=3))
 gem_core.register("real:Short-v0", partial(HardTexts, PLAIN, turns=8))
-
-
-@pytest.fixture(scope="module")
-def folder() -> Path:
-    return smollm2_folder()
-
-
-@pytest.fixture(scope="module")
-def tokenizer(folder: Path) -> Any:
-    return AutoTokenizer.from_pretrained(folder)
 
 
 @pytest.fixture(autouse=True)

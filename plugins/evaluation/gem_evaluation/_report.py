@@ -35,7 +35,7 @@ def table(results: Results) -> list[dict[str, str]]:
 
 
 def warnings(results: Results, folder: Path) -> list[str]:
-    """What explains a score without a success, a sentence each.
+    """Explanations of a score without a success, a sentence each.
 
     Args:
         results: of the evaluation.

@@ -48,7 +48,7 @@ class Listing:
     either: bool = field(default=False, compare=False)
     """There is an "or" between them."""
     word: str = ""
-    """What stands between all of them where they are inequalities, words or names: "and", "or", or a comma (empty)."""
+    """The word between inequalities, words or names: "and", "or", or empty for a comma."""
 
 
 @dataclass(frozen=True)

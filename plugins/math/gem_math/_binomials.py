@@ -67,7 +67,7 @@ def _in_brackets(found: Sequence[Token], place: int) -> tuple[Sequence[Token], S
 
 
 def _argument(found: Sequence[Token], place: int) -> tuple[Sequence[Token], int]:
-    """What stands in braces, or one token, and where it ends."""
+    """The content of braces, or one token, and where it ends."""
     if _text(found, place) != "{":
         one = found[place : place + 1]
         return (one, place + 1) if one and one[0].kind in ("number", "letters") else ((), place)

@@ -37,7 +37,7 @@ def renamed(given: Node, reference: Node, question: Question) -> Iterator[Node]:
 
 
 def of_family(family: Family, names: Sequence[str]) -> Answer:
-    """What a family says, with other names for its letters."""
+    """A family with other names for its letters."""
     return _renamed(family.answer, dict(zip(family.names, names, strict=True)))
 
 

@@ -101,7 +101,7 @@ def _terms(tree: Node) -> list[Node]:
 
 
 def _without_number(term: Node) -> str:
-    """What a term is without the number before it."""
+    """A term without its coefficient."""
     if term.kind == "quotient" and not _letters(term.parts[1]):
         term = term.parts[0]
     kept = [

@@ -116,7 +116,7 @@ _COMMANDS = {
 }
 """Commands with one meaning, and how it is written here."""
 _WORDS = {**dict.fromkeys(("lor", "vee"), " or "), **dict.fromkeys(("land", "wedge"), " and ")}
-"""What stands between inequalities and equations. Elsewhere it is logic, of which nothing is read."""
+"""Words between inequalities and equations. Anywhere else they are logic, which is not read."""
 _RELATES = re.compile(r"[=<>]|\\(?:le|ge|ne|in|l|g)(?:q|qslant|t)?(?![A-Za-z])")
 _SPELLINGS = (
     ("mathrm", re.compile(r"\\mathrm\s*\{([ei])\}"), r" \1 "),

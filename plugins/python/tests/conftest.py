@@ -1,4 +1,4 @@
-"""What the tests of a file share: the server of programs."""
+"""Fixtures: the tests of a file share one server of programs."""
 
 from collections.abc import Iterator
 

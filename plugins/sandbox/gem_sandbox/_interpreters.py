@@ -3,7 +3,7 @@
 A check holds what it expects while a program under test runs, and both have the same user. The kernel keeps the memory,
 the environment and the open files of a process from others of its user if that user may run its program and not read it
 (ptrace(2), "dumpable"). So a guarded root has copies in the places of its shells and interpreters that everybody may
-run and nobody may read.
+run and nobody can read.
 """
 
 from __future__ import annotations

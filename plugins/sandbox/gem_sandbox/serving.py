@@ -107,7 +107,7 @@ class Job(NamedTuple):
     """Looks now and then at processes (their ids in /proc), with all below them, in steps. The last says whether they
     use more memory than the call may."""
     ends_if_stopped: bool = False
-    """Whether the call ends where its process is stopped: nobody would answer any more, nor look at a clock."""
+    """Whether the call ends when its process is stopped: a stopped process neither answers nor keeps its time limit."""
 
 
 class Process:

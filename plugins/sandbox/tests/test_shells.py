@@ -235,14 +235,14 @@ def test_the_memory_of_a_guarded_shell_is_limited(best_shells: LocalSandbox) -> 
 
 @pytest.mark.parametrize("command", ["kill -STOP -1; echo x", "kill -STOP 2; echo x", "(sleep 1; kill -STOP 2) & wait"])
 def test_a_shell_that_is_stopped_ends(shells: LocalSandbox, command: str) -> None:
-    """At once, and not after minutes: nobody would look at its clock."""
+    """At once, not after minutes: a stopped process does not keep its time limit."""
     with shells.shell() as shell:
         ran = shell.run(command, seconds=200.0)
         assert (ran.ending, shell.ended is not None) == ("killed", True)
         assert ran.seconds < 100
         with pytest.raises(ShellError, match="has ended"):
             shell.run("echo there")
-    with shells.shell() as shell:  # a stopped program is no stopped shell
+    with shells.shell() as shell:  # a stopped program does not stop its shell
         assert said(shell, "sleep 1000 & kill -STOP $!; kill -CONT $!; kill $!; echo there").endswith("there\n")
 
 

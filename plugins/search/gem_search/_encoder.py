@@ -16,7 +16,7 @@ from gem_core.installation import install_line
 ENCODER = "all-minilm-l6-v2"
 """The name for `--model`."""
 REQUIREMENT = f"gt-{ENCODER}==0.1.0"
-# What sentence-transformers loads, and the SHA-256 of these files one after the other.
+# The files that sentence-transformers loads, and the SHA-256 of their contents joined.
 _FILES = (
     "modules.json",
     "sentence_bert_config.json",

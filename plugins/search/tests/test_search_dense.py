@@ -28,7 +28,7 @@ pytest.importorskip("sentence_transformers", reason="needs torch and sentence-tr
 
 TEXTS = [json.loads(line)["contents"] for line in BUNDLED.read_text().splitlines()]
 TITLES = [text.partition("\n")[0] for text in TEXTS]
-# What somebody asks -> the title of the passage that answers, of whose words the question has few or none.
+# A question -> the title of the passage that answers it and shares few words with it, or none.
 PARAPHRASES = {
     "Which world beyond ours has the biggest tempest?": "Jupiter",
     "initial crewed landing on our natural satellite": "Apollo 11",

@@ -1,6 +1,6 @@
 """Runs a check, and proves that it came to its end. This text is sent to where the check runs.
 
-The file descriptor 3 brings a word that nobody else knows. It is read and closed before the check begins, and written
+File descriptor 3 brings a secret word. It is read and closed before the check begins, and written
 behind all that the check has printed once its last line was run. So an interpreter that ends sooner, whatever its exit
 code, has proved nothing, and no program that the check starts has the word.
 """

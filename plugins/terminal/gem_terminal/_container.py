@@ -223,7 +223,7 @@ class ContainerShell:
             raise ShellError(f"{folder} of the container for the tests could not be written to")
 
     def working_folder(self) -> str:
-        """The image's own, as the engine has it; empty where there is none."""
+        """The image's own, as reported by the engine; empty if it has none."""
         said = self._engine.run(["inspect", "-f", "{{.Config.WorkingDir}}", self._name])
         return said.stdout.decode(errors="replace").strip()
 

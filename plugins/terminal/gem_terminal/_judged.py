@@ -1,4 +1,4 @@
-"""What a task judges: the files and folders that its tests get as an episode has left them.
+"""The files and folders that a task judges: its tests get them as the episode left them.
 
 It is a list of what is allowed. The places where the system looks for the code of its programs are on no such list
 unless a task puts them there.
@@ -15,7 +15,7 @@ from gem_terminal._task import JUDGED, TESTS
 
 _T = TypeVar("_T")
 NEVER = (TESTS, "/logs", "/solution", "/oracle")
-"""What the tests bring themselves, or must not find."""
+"""Folders that the tests bring themselves, or must not find."""
 EVERYTHING = "/"
 """In a container: the tests run in that of the episode, as Harbor's do."""
 _SYSTEM = (
@@ -27,7 +27,7 @@ _OF_THE_LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.preload")
 
 
 def judged(named: Any, folder: str, start: Iterable[str], name: str, *, containers: bool = False) -> tuple[str, ...]:
-    """What a task judges.
+    """The files and folders that a task judges.
 
     Args:
         named: its own list, or `None`: then its working folder, `JUDGED`, and the files of its start that lie
@@ -52,7 +52,7 @@ def judged(named: Any, folder: str, start: Iterable[str], name: str, *, containe
 
 
 def with_folder(judged: tuple[str, ...], folder: str) -> tuple[str, ...]:
-    """What is judged, and with it a working folder, unless the system is there."""
+    """The judged folders, with the working folder unless it is part of the system."""
     return _outermost([*judged, folder]) if _is_plain(folder) else judged
 
 

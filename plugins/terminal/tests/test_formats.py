@@ -120,7 +120,7 @@ def test_rewards_of_harbor(tmp_path: Path, line: str, reward: float, problem: st
 
 
 def test_a_task_declares_its_rewards(tmp_path: Path) -> None:
-    """And what keeps the tests from a verdict is no better than the worst of them."""
+    """Tests that cannot reach a verdict pay no more than the worst verdict."""
     needs_a_sandbox()
     settings = HARBOR["task.toml"] + "\n[verifier]\nreward_range = [-5, 10]\n"
     settings = settings.replace("[verifier]\ntimeout_sec = 120.0\n", "", 1)

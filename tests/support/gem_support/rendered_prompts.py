@@ -75,7 +75,7 @@ def check_episode(tokenizer: Any, episode: Episode, system: str | None = None, h
 def _rendered(
     tokenizer: Any, system: str | None, shown: Sequence[Shown], message: tuple[str, str], options: dict[str, Any]
 ) -> list[str]:
-    """What `apply_chat_template` writes, in parts between the responses."""
+    """The text that `apply_chat_template` writes, in parts between the responses."""
     messages = [] if system is None else [{"role": "system", "content": system}]
     for place, (role, content, _) in enumerate(shown):
         messages += [{"role": role, "content": content}, {"role": "assistant", "content": f"RESPONSE{place}STANDS"}]

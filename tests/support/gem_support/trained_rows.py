@@ -1,4 +1,4 @@
-"""What a trainer gets of an episode, against what its policy was asked and said."""
+"""A trainer's rows of an episode, compared with the prompts and responses of its policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What records say about a run that cannot learn."""
+"""Warnings about a recorded run that cannot learn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def training_warnings(
 
 
 def evaluation_warnings(summaries: Sequence[RecordedSummary]) -> Iterator[str]:
-    """What explains the score of an evaluation, a sentence each."""
+    """Explanations of an evaluation's score, a sentence each."""
     by_entry = [msgspec.structs.replace(one.summary, env_id=one.entry or one.summary.env_id) for one in summaries]
     for stall in stalls(episode_metrics(by_entry)):
         yield _text(stall, iter(summaries))

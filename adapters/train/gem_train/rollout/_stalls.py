@@ -14,7 +14,7 @@ MIN_EPISODES = 128
 and with fewer episodes such a run would often be taken for one that cannot learn."""
 
 Kind = Literal["no_turn", "env_error", "only_thought", "cut_off", "unread", "no_advantage"]
-"""What happened in all episodes of a batch.
+"""A problem of all episodes of a batch.
 
 | kind | meaning |
 | --- | --- |
@@ -47,7 +47,7 @@ class StallWords:
 
 
 class Stall(msgspec.Struct, frozen=True):
-    """What keeps a policy from learning, or from a score in an evaluation."""
+    """Reasons why a policy cannot learn, or scores nothing in an evaluation."""
 
     kind: Kind
     env_id: str = ""
@@ -67,7 +67,7 @@ class Stall(msgspec.Struct, frozen=True):
     """The last one so far."""
 
     def text(self, words: StallWords, example: str | None = None) -> str:
-        """What happened, and what to do next.
+        """The problem, and what to do next.
 
         Args:
             words: how the user writes settings.
@@ -127,7 +127,7 @@ class Stall(msgspec.Struct, frozen=True):
 
 
 def stalls(metrics: Mapping[str, float], prefix: str = "") -> list[Stall]:
-    """What keeps a policy from learning from a batch: one stall for the batch, or one for an environment.
+    """The reasons why a policy cannot learn from a batch: one stall for the batch, or one for each environment.
 
     Args:
         metrics: the metrics of the batch, under the names of `episode_metrics`, with those of advantages if there are
@@ -160,7 +160,7 @@ def _explains(cause: Stall, other: Stall) -> bool:
 
 
 def _of_responses(metrics: Mapping[str, float], env_id: str) -> Iterator[Stall]:
-    """What is wrong with all responses in an environment, or in the only one."""
+    """The problem of all responses in an environment, or in the only one."""
     turn, episode = (f"env/{env_id}", f"env/{env_id}") if env_id else ("turn", "episode")
     for kind, name in _SHARES:
         if metrics.get(f"{turn}/{name}") == 1 and metrics.get(f"{episode}/success") == 0:

@@ -55,7 +55,7 @@ class Tokenizer(Protocol):
 
 
 Content: TypeAlias = "str | list[dict[str, str]]"
-"""What a message says, as chat templates take it: a text, or parts if it has images."""
+"""The content of a message, as chat templates take it: a string, or parts if it has images."""
 
 
 class ChatTemplate:
