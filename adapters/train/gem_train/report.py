@@ -205,7 +205,11 @@ def _shown(metrics: Mapping[str, float]) -> list[str]:
 
 def _command() -> str:
     """The command `gem-core` as it works in the user's shell, which may not know the environment of this process."""
-    return "gem-core" if shutil.which("gem-core") else f"{sys.executable} -m gem_core"
+    found = shutil.which("gem-core")
+    if found is None:
+        return f"{sys.executable} -m gem_core"
+    # nox has its own PATH, which ends with it.
+    return os.path.relpath(found) if "NOX_CURRENT_SESSION" in os.environ else "gem-core"
 
 
 @contextmanager

@@ -82,6 +82,31 @@ def test_an_evaluation_is_in_the_line_of_its_update(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("session", "command"), [("learn", ".nox/learn/bin/gem-core"), (None, "gem-core")])
+def test_the_last_line_is_a_command_of_the_users_shell(
+    session: str | None,
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The PATH of nox ends with nox."""
+    program = tmp_path / ".nox" / "learn" / "bin" / "gem-core"
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setenv("NOX_CURRENT_SESSION", session or "")
+    if session is None:
+        monkeypatch.delenv("NOX_CURRENT_SESSION")
+    (tmp_path / "run" / "records").mkdir(parents=True)
+    report = RunReport(1, "test", folder="run")
+    report.update(1, {"episode/success": 1.0})
+    report.save()
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"To look at the run: {command} view run --export page.html"
+
+
 def test_what_could_not_be_written_is_there_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = RunReport(3, "test", live=False, folder=tmp_path / "report")
     (tmp_path / "report").write_text("a file")
