@@ -1,15 +1,19 @@
-"""Runs of `python -m gem_openrlhf` on the CPU, each with its own process and Ray cluster."""
+"""Runs of `python -m gem_openrlhf` on the CPU, each with its own process and Ray cluster.
+
+All of them are forks of one process, which has imported OpenRLHF; `test_learning.py` starts Python anew.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gem_cpu.openrlhf.settings import WORKERS_IMPORT
 from gem_cpu.processes import python_path
+from gem_support.forks import forked
 from gem_support.training_run import Response, TrainingRun, launch
 
 HERE = Path(__file__).parent
@@ -38,8 +42,9 @@ def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) ->
         "--ckpt.output_dir": f"{folder}/final",
     }
     pairs = [part for pair in own.items() for part in pair]
-    command = [sys.executable, "-m", "gem_cpu.openrlhf", str(ranks), *pairs, *flags]
-    return launch(Run, command, folder, {"PYTHONPATH": python_path(HERE)})
+    path = python_path(HERE)
+    command = forked(HERE / "driver.py", *WORKERS_IMPORT, "gem_openrlhf.__main__", PYTHONPATH=path)
+    return launch(Run, [*command, str(ranks), *pairs, *flags], folder, {"PYTHONPATH": path})
 
 
 def trained_responses(batch: Sequence[dict[str, Any]]) -> list[Response]:

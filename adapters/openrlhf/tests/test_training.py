@@ -152,10 +152,9 @@ def test_nothing_is_left_behind(hostile: Run):
 
 
 def test_workers_are_forks_of_a_process_that_has_imported_openrlhf(hostile: Run):
-    driver, *workers = are_forks(hostile.folder)
-    assert not driver
-    assert len(workers) >= 4  # two policies, an engine, and who plays or trains
-    assert all(workers)
+    forks = are_forks(hostile.folder)
+    assert len(forks) >= 5  # the driver, two policies, an engine, and who plays or trains
+    assert all(forks)
 
 
 def test_workers_have_the_titles_that_ray_gives_them(hostile: Run):

@@ -1,8 +1,10 @@
-"""Runs of `python -m gem_verl` on the CPU, each with its own process and Ray cluster."""
+"""Runs of `python -m gem_verl` on the CPU, each with its own process and Ray cluster.
+
+All of them are forks of one process, which has imported verl; `test_learning.py` starts Python anew.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +13,8 @@ from typing import Any
 import torch
 
 from gem_cpu.processes import python_path
+from gem_cpu.verl.settings import WORKERS_IMPORT
+from gem_support.forks import forked
 from gem_support.training_run import Response, TrainingRun, launch
 
 HERE = Path(__file__).parent
@@ -45,9 +49,9 @@ def train(
         f"trainer.default_local_dir={folder}/checkpoints",
         "trainer.val_before_train=False",
     ]
-    command = [sys.executable, "-m", "gem_cpu.verl", str(ranks), *own, *flags]
     path = python_path(HERE, environment.get("PYTHONPATH"))
-    return launch(Run, command, folder, {**environment, "PYTHONPATH": path})
+    command = forked(HERE / "driver.py", *WORKERS_IMPORT, "gem_verl._launch", PYTHONPATH=path)
+    return launch(Run, [*command, str(ranks), *own, *flags], folder, {**environment, "PYTHONPATH": path})
 
 
 def trained_responses(batch: dict[str, Any]) -> list[Response]:
