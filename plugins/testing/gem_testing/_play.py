@@ -64,11 +64,13 @@ def go_on(env: Env, actions: Iterable[str] | None = None) -> Trace:
     return trace
 
 
-def go_midway(env: Env, seed: int) -> None:
-    """Bring an environment to the middle of an episode, or to its start if one turn ends it."""
+def go_midway(env: Env, seed: int) -> bool:
+    """Bring an environment to the middle of an episode, or to its start if one turn ends it. Returns which."""
     env.reset(seed=seed)
-    if ended(go_on(env, [env.sample_random_action()])):
+    midway = not ended(go_on(env, [env.sample_random_action()]))
+    if not midway:
         env.reset(seed=seed)
+    return midway
 
 
 def random_actions(env: Env) -> Iterator[str]:
