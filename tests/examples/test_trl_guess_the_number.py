@@ -60,10 +60,16 @@ FLAGS = ["--updates", "2", "--episodes", "6", "--warm-start-steps", "5"]
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run for each of `OTHERS`, all by one process: its imports take most of the time."""
+    """A folder with a run for each of `OTHERS`, and two more, by one process: its imports take most of the time.
+
+    The two more are a LoRA of the model of `math`, stopped after two updates and resumed for a third, and SmolLM2's.
+    """
     folder = tmp_path_factory.mktemp("others")
-    flags = {name: ["--env", *env_ids, *FLAGS, "--output", name] for name, env_ids in OTHERS.items()}
-    run_one_after_another([(EXAMPLE, each) for each in flags.values()], folder)
+    runs = [(EXAMPLE, ["--env", *env_ids, *FLAGS, "--output", name]) for name, env_ids in OTHERS.items()]
+    base = ["--model", "math/model", "--lora", "4", "--system-prompt", "1 2", "--env", "math:Sample"]
+    flags = [*base, "--episodes", "6", "--micro-batch", "3", "--checkpoint-every", "1", "--output", "adapter"]
+    runs += [(EXAMPLE, [*flags, "--updates", "2"]), (EXAMPLE, [*flags, "--updates", "3", "--resume"])]
+    run_one_after_another([*runs, (SMOLLM2, [*base[:2], *base[4:], *SHORT])], folder)
     return folder
 
 
@@ -75,13 +81,8 @@ def test_other_environments_are_a_flag(name: str, others: Path):
     assert not any(episode.error for episode in episodes)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def adapter(others: Path) -> Path:
-    """A LoRA of a model in a folder, stopped after two updates and resumed for a third."""
-    base = ["--model", "math/model", "--lora", "4", "--system-prompt", "1 2", "--env", "math:Sample"]
-    flags = [*base, "--episodes", "6", "--micro-batch", "3", "--checkpoint-every", "1", "--output", "adapter"]
-    runs = [(EXAMPLE, [*flags, "--updates", "2"]), (EXAMPLE, [*flags, "--updates", "3", "--resume"])]
-    run_one_after_another([*runs, (SMOLLM2, [*base[:2], *base[4:], *SHORT])], others)
     return others / "adapter"
 
 
