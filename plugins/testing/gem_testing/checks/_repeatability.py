@@ -102,13 +102,15 @@ def _global_random_after_each_call(
 ) -> list[tuple[str, bytes | None]]:
     """The calls of one episode and the global state after each, or `None` where the call left it alone."""
     calls: list[tuple[str, bytes | None]] = []
+    seed_globally(1)
+    before = _global_random()
 
     def call(name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        seed_globally(1)
-        before = _global_random()
         result = function(*arguments, **named)
         after = _global_random()
         calls.append((name, None if after == before else after))
+        if after != before:
+            seed_globally(1)
         return result
 
     env = call("the constructor", subject.make)

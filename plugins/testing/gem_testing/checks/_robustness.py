@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -37,10 +38,14 @@ def long(subject: Subject) -> Iterator[str]:
     """An action of a million characters is answered in time."""
     env = subject.make()
     for what, build in long_actions(_example(env)).items():
+        longest = math.inf  # seconds of the longest action, if they grow with the square of its length
         for length in LENGTHS:
-            if problem := _time_problem(env, build(length)):
-                yield f"step() of {length:,} characters made of {what} {problem}"
-                break
+            if longest > STEP_SECONDS or length == LENGTHS[-1]:
+                seconds, problem = _timed(env, build(length))
+                if problem:
+                    yield f"step() of {length:,} characters made of {what} {problem}"
+                    break
+                longest = seconds * (LENGTHS[-1] / length) ** 2
 
 
 def _example(env: Env) -> str:
@@ -67,19 +72,19 @@ def _answer_problem(env: Env, action: str) -> str | None:
     return problem and f"was survived, but the turn after it {problem}"
 
 
-def _time_problem(env: Env, action: str) -> str | None:
-    """What is wrong with the CPU time of the answer to an action."""
+def _timed(env: Env, action: str) -> tuple[float, str | None]:
+    """The CPU time of the answer to an action, and what is wrong with it."""
     env.reset(seed=SEEDS[0])
     with without_collection():
         start = time.thread_time()
         try:
             env.step(action)
         except Exception as error:
-            return _raised(error)
+            return 0.0, _raised(error)
         took = time.thread_time() - start
     if took <= STEP_SECONDS:
-        return None
-    return (
+        return took, None
+    return took, (
         f"took {took:.1f} s of CPU time, and {STEP_SECONDS} s is the limit. "
         "Parse in one pass, or only the end of the action"
     )
