@@ -20,6 +20,7 @@ from gem_core.installation import install_line
 from gem_core.responses import last_box
 from gem_grading import Grade
 from gem_math._degenerate import is_degenerate
+from gem_support.distinct_ids import distinct
 from gem_testing import EnvConformance, check_env
 
 pytest.importorskip("math_verify")
@@ -235,7 +236,7 @@ HUB_IDS = [f"math:{name}{version}" for name in HUB for version in ("", "-v0")]
 EVAL_IDS = [f"eval:{name}{version}" for name in EVAL for version in ("", "-v1")]
 
 
-@pytest.mark.parametrize("env_id", [*HUB_IDS, *EVAL_IDS])
+@pytest.mark.parametrize("env_id", distinct([*HUB_IDS, *EVAL_IDS], "dataset", "split"))
 def test_hub_ids_keep_the_contract_on_a_file_of_their_columns(env_id: str, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text("".join(f'{{"problem": "{n} + 0?", "answer": "{n}"}}\n' for n in range(50)))
     check_env(env_id, dataset=str(tmp_path / "q.jsonl"), split=None)
