@@ -82,7 +82,7 @@ function drawTurns(place, { rewards, returns, advantages, ends }, open) {
     data.push(clean(advantages));
   }
   const chart = new uPlot({ width: place.clientWidth || 300, height: 190, series,
-    scales: { x: { time: false, range: [0.4, turns.length + 0.6] }, y: { range: roomy } },
+    scales: { x: { time: false, range: [0.4, turns.length + 0.6] }, y: { range: (_, low, high) => roomy(_, Math.min(0, low), Math.max(0, high)) } }, // bars begin at 0
     axes: [{ ...axis("turn"), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, axis()] }, data, place);
   chart.over.addEventListener("click", () => { if (chart.cursor.idx !== null) open(chart.cursor.idx); });
   return chart;

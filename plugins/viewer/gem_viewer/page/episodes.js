@@ -184,6 +184,8 @@ class EpisodesView {
 }
 
 const BARS = 24;
+const BAR = 41; // pixels of the widest bar and its gap
+const MIN_PLOT = 120;
 
 // Bars of how often numbers occur; a click on one narrows the selection to it.
 function histogram(title, numbers, narrow) {
@@ -216,8 +218,10 @@ function histogram(title, numbers, narrow) {
     return bar;
   });
   const mean = numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
-  figure.append(el("div", { class: "bars" }, ...bars), el("div", { class: "axis" },
+  const plot = el("div", {}, el("div", { class: "bars" }, ...bars), el("div", { class: "axis" },
     el("span", {}, number(low)), el("span", { class: "faint" }, `mean ${number(mean, 2)}`), el("span", {}, number(high))));
+  plot.style.maxWidth = `${Math.max(MIN_PLOT, size * BAR)}px`; // so that the axis ends where the bars do
+  figure.append(plot);
   return figure;
 }
 

@@ -20,6 +20,7 @@ class RunView {
     this.hidden = new Set();
     this.smoothing = 1;
     this.only = true;
+    this.wanted = ""; // a part of the names of settings
     this.metrics = null; // names of the chosen ones
     this.choosing = false; // whether the choice of metrics is open
     this.charts = el("div", { class: "charts" });
@@ -54,7 +55,7 @@ class RunView {
     this.parts = this._trainedParts();
     const names = this._metricNames();
     this._slot("head", [about("gaps", "warnings"), this._counted()], () => this._head());
-    this._slot("environments", this._parts().map(({ key, rows }) => [key, this._facts(rows)]), () => this._environments());
+    this._slot("environments", this._parts().map(({ key, rows }) => [key, rows.length, this._facts(rows)]), () => this._environments());
     this._slot("curves", this.parts.map(({ key, label, colour }) => [key, label, colour]), () => this._curves());
     this._slot("metrics", [names, this.parts.length > 0], () => this._metrics(names));
     this._slot("settings", about("settings", "versions"), () => this._settings());
@@ -108,9 +109,10 @@ class RunView {
     const splits = this.runs.values("split").length > 0;
     const parts = this._parts();
     if (!parts.length) return el("p", { class: "faint" }, "No episode has ended yet, or none was recorded.");
+    const lately = parts.some((part) => this._latest(part).length < part.rows.length);
     const heads = [...(several ? ["Run"] : []), "Environment", ...(splits ? ["Split"] : []), "Episodes", "Success", "Return", "Turns", "Tokens", "Cut off", "Invalid", "Failed", "Tool calls"];
     const lines = parts.map(({ run, env, split, rows }) => {
-      const facts = this._facts(rows);
+      const facts = this._facts(this._latest({ split, rows }));
       const query = new URLSearchParams({ ...(several ? { run } : {}), env, ...(split && splits ? { split } : {}) });
       const bar = el("span", { class: "share" });
       bar.style.width = `${100 * facts.success}%`;
@@ -120,8 +122,15 @@ class RunView {
         cell(number(facts.return)), cell(number(facts.turns, 1)), cell(number(facts.tokens, 0)), cell(percent(facts.truncated)),
         cell(percent(facts.invalid)), cell(percent(facts.failed)), cell(number(facts.tools, 1)));
     });
-    return el("section", {}, el("h2", {}, "Environments"), el("div", { class: "scroll" },
+    return el("section", {}, el("h2", {}, "Environments"),
+      lately ? el("p", { class: "faint" }, "Where there was training, all but the number of episodes is of the last fifth of the updates.") : "", el("div", { class: "scroll" },
       el("table", { class: "facts-table" }, el("thead", {}, el("tr", {}, ...heads.map((head, at) => el("th", { scope: "col", class: at >= heads.length - 8 && head !== "Success" ? "number" : null }, head)))), el("tbody", {}, ...lines))));
+  }
+
+  // The episodes of the last fifth of the updates, or all where nothing was trained.
+  _latest({ split, rows }) {
+    const updates = split === "eval" ? [] : byUpdate(this.runs, rows);
+    return updates.length ? updates.slice(-Math.max(1, Math.floor(updates.length / 5))).flatMap(([, own]) => own) : rows;
   }
 
   _facts(rows) {
@@ -241,13 +250,19 @@ class RunView {
     const several = this.runs.runs.length > 1;
     const tables = [["Settings", "settings"], ["Versions", "versions"]].map(([title, field]) => this._comparison(title, field)).filter(Boolean);
     if (!tables.length) return "";
-    const box = el("input", { type: "checkbox", checked: this.only, onchange: () => {
-      this.only = box.checked;
-      const next = this._settings();
-      this.element.querySelector(".settings").replaceWith(next);
-      next.querySelector("input")?.focus();
-    } });
-    return el("section", { class: "settings" }, several ? el("label", { class: "toggle" }, box, "Only differences between the runs") : "", ...tables);
+    const box = el("input", { type: "checkbox", checked: this.only, onchange: () => { this.only = box.checked; this._settingsAgain(box.type); } });
+    const field = el("input", { type: "search", size: 20, value: this.wanted, oninput: () => { this.wanted = field.value.trim(); this._settingsAgain(field.type); } });
+    return el("section", { class: "settings" }, el("div", { class: "chart-controls" }, labelled("Names with", field),
+      several ? el("label", { class: "toggle" }, box, "Only differences between the runs") : ""), ...tables);
+  }
+
+  // After a change of what is shown. The focus stays in the input of this type.
+  _settingsAgain(type) {
+    const next = this._settings();
+    this.element.querySelector(".settings").replaceWith(next);
+    const input = next.querySelector(`input[type=${type}]`);
+    input.focus();
+    if (type === "search") input.setSelectionRange(input.value.length, input.value.length);
   }
 
   _comparison(title, field) {
@@ -255,11 +270,12 @@ class RunView {
     const names = [...new Set(runs.flatMap((run) => Object.keys(run[field])))];
     if (!names.length) return null;
     const differs = (name) => new Set(runs.map((run) => run[field][name])).size > 1;
-    const shown = runs.length > 1 && this.only ? names.filter(differs) : names;
+    const found = names.filter((name) => name.toLowerCase().includes(this.wanted.toLowerCase()));
+    const shown = runs.length > 1 && this.only ? found.filter(differs) : found;
     const lines = shown.map((name) => el("tr", { class: runs.length > 1 && differs(name) ? "differs" : null }, el("th", { scope: "row" }, visible(name)),
       ...runs.map((run) => el("td", {}, run[field][name] === undefined ? el("span", { class: "faint" }, "–") : textBlock(run[field][name])))));
     const head = runs.length > 1 ? [el("thead", {}, el("tr", {}, el("th", { scope: "col" }, title), ...runs.map((run) => el("th", { scope: "col" }, visible(run.name)))))] : [];
-    return el("div", {}, el("h2", {}, title), shown.length ? el("div", { class: "scroll" }, el("table", { class: "facts-table" }, ...head, el("tbody", {}, ...lines))) : el("p", { class: "faint" }, "They are the same."));
+    return el("div", {}, el("h2", {}, title), shown.length ? el("div", { class: "scroll" }, el("table", { class: "facts-table" }, ...head, el("tbody", {}, ...lines))) : el("p", { class: "faint" }, this.wanted ? "None has this name." : "They are the same."));
   }
 }
 

@@ -9,7 +9,7 @@ function asNumber(value) {
 
 const END_WORDS = {
   terminated: "task ended",
-  truncated: "cut off",
+  truncated: "limit reached", // of turns; a response is what gets cut off
   context_full: "context full",
   env_error: "environment failed",
 };

@@ -58,6 +58,11 @@ def test_curves_and_settings_of_two_runs(open_page: Any, page: Path) -> None:
         tab.page.get_by_label("Only differences").uncheck()
         assert tab.page.locator(".settings th[scope=row]").count() == 5
         tab.screenshot("settings")
+        field = tab.page.get_by_label("Names with")
+        field.press_sequentially("KWARGS")
+        assert tab.texts(".settings th[scope=row]") == ["env_kwargs"]
+        assert tab.value("document.activeElement.getAttribute('aria-label')") == "Names with"
+        field.fill("")
         tab.page.locator(".choice summary").click()
         tab.page.locator(".choice label", has_text="grad_norm").locator("input").uncheck()
         assert "grad_norm" not in tab.texts(".chart figcaption")
@@ -119,6 +124,30 @@ def test_the_table_is_sorted_filtered_and_searched(open_page: Any, page: Path, r
         counted(192)
     with open_page(link) as tab:  # a link keeps the selection
         tab.wait(".count", f"{sum(has)} of 192 episodes")
+
+
+def test_the_success_of_a_training_is_that_of_its_last_updates(open_page: Any, page: Path, runs: list[Records]) -> None:
+    with open_page(page) as tab:
+        shown = tab.texts(".facts-table tbody tr:first-child td")
+    records = next(one for one in runs if one.name == shown[0])
+    mine = [one for one in records.summaries if one.summary.env_id == shown[1] and one.split != "eval"]
+    updates = sorted({one.update for one in mine if one.update is not None})
+    last = updates[-max(1, len(updates) // 5) :]
+    solved = [bool(one.summary.success) for one in mine if one.update in last]
+    assert 0 < len(solved) < len(mine)
+    assert f"{100 * sum(solved) / len(solved):.0f} %" in shown
+
+
+def test_the_axis_ends_where_the_bars_do(open_page: Any, page: Path) -> None:
+    with open_page(page, "#episodes") as tab:
+        tab.wait(".count", "192 episodes")
+        ends = tab.value(
+            "[...document.querySelectorAll('.bars')].map((bars) =>"
+            " [bars.lastChild, bars.nextSibling.lastChild].map((one) => Math.round(one.getBoundingClientRect().right)))"
+        )
+        assert len(ends) == 3
+        for bar, label in ends:
+            assert abs(bar - label) <= 2
 
 
 def test_a_bar_narrows_the_selection(open_page: Any, page: Path, runs: list[Records]) -> None:
