@@ -164,6 +164,16 @@ class ReasoningGym(Env):
         told = isinstance(answer, str) and self._box(_boxed(answer)) == answer
         return _boxed(answer if told and self.rng.random() < 0.5 else number)
 
+    def expert_action(self) -> str:
+        """The answer that the data set has, in a box.
+
+        Raises:
+            NotImplementedError: the data set has none.
+        """
+        if (answer := self._entry["answer"]) is None:
+            raise NotImplementedError(f"{self!r}: {self._definition.name} says no answer")
+        return _boxed(answer)
+
     def render(self) -> str:
         """The question."""
         return self._entry["question"]
