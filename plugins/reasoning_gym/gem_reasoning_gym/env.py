@@ -12,6 +12,7 @@ from gem_grading import grade
 from gem_questions import BOX, ReplyForm, published_box
 from gem_questions.forms import checked_instruction, instructed
 from gem_reasoning_gym._entries import HIGHEST, Definition, Entry, drawn, entry
+from gem_reasoning_gym._examples import example
 from gem_reasoning_gym._golds import corrected
 from gem_reasoning_gym.scoring import compared, compares, function_name
 
@@ -170,9 +171,7 @@ class ReasoningGym(Env):
         Raises:
             NotImplementedError: the data set has none.
         """
-        if (answer := self._entry["answer"]) is None:
-            raise NotImplementedError(f"{self!r}: {self._definition.name} says no answer")
-        return _boxed(answer)
+        return _boxed(example(self._definition.name, self._entry))
 
     def render(self) -> str:
         """The question."""
