@@ -61,7 +61,7 @@ def test_the_expert_plays_what_the_environment_says(tmp_path: Path) -> None:
 
 def test_an_environment_without_an_expert_says_so(tmp_path: Path) -> None:
     results = evaluate("rg:rush_hour", load_model("expert"), tasks=2, output=tmp_path)
-    assert results.together.counts.failed == 2
+    assert results.together.episodes.failed == 2
     assert "rush_hour of reasoning-gym has no answers" in (tmp_path / "failures.jsonl").read_text()
 
 
