@@ -34,7 +34,7 @@ class Routes(Generic[State]):
         """The first move of the best way that was found; `None` if none was."""
         if state not in self._moves:
             found = (self._search(state, weight) for weight in WEIGHTS)
-            self._moves = next((way for way in found if way), {})
+            self._moves = next((way for way in found if way), dict[State, str]())
         return self._moves.get(state)
 
     def _search(self, start: State, weight: float) -> dict[State, str]:

@@ -25,18 +25,19 @@ def expert(subject: Subject) -> Iterator[str]:
             if problem := _problem(action, again):
                 yield f"expert_action() gave {problem} in turn {turn} of seed {seed}"
                 return
-            (*transition, info), (*other, other_info) = env.step(action), twin.step(action)
-            if (transition, as_json(info)) != (other, as_json(other_info)):
+            observation, reward, terminated, truncated, info = env.step(action)
+            *other, other_info = twin.step(action)
+            if ([observation, reward, terminated, truncated], as_json(info)) != (other, as_json(other_info)):
                 yield (
                     f"expert_action() changed the episode: turn {turn} of seed {seed} differs from the same turn "
                     "without it. Read the state, and leave it and self.rng alone"
                 )
                 return
-            earned += transition[1]
+            earned += reward
             if info.get("invalid_action"):
                 yield f"expert_action() gave {action!r:.60} in turn {turn} of seed {seed}, which step() called invalid"
                 return
-            if transition[2] or transition[3]:
+            if terminated or truncated:
                 break
         drawn += _random_return(twin, seed)
     if earned < drawn - _ROUNDING:
