@@ -175,6 +175,14 @@ class Env(ABC):
     def sample_random_action(self) -> str:
         """A valid action in the current state, drawn from `self.rng`."""
 
+    def expert_action(self) -> str:
+        """The best known action in the current state, which it may read; it says what it knows beyond observations.
+
+        Raises:
+            NotImplementedError: this environment has no expert.
+        """
+        raise NotImplementedError(f"{self!r} has no expert")
+
     def draw_action(self, rng: random.Random) -> str:
         """As `sample_random_action`, but drawn from another generator, so that the episode itself stays the same."""
         bare = self.unwrapped
@@ -406,6 +414,10 @@ class Wrapper(Env):
     def sample_random_action(self) -> str:
         """Pass on to the wrapped environment."""
         return self.env.sample_random_action()
+
+    def expert_action(self) -> str:
+        """Pass on to the wrapped environment."""
+        return self.env.expert_action()
 
     def close(self) -> None:
         """Pass on to the wrapped environment."""

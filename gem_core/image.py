@@ -19,8 +19,6 @@ from gem_core.errors import EnvError
 
 IMAGES = "images"
 """The key of an info with the images of its observation."""
-MARK = "<image>"
-"""Where an image stands in a text. A text without one mark for each image has them all before it."""
 MAX_PIXELS = 1 << 25
 """Of one image. A larger one is an attack or a mistake: no model reads it."""
 _START = "data:image/png;base64,"
@@ -123,17 +121,6 @@ def as_uris(images: Any) -> list[str]:
     if not isinstance(images, list | tuple):
         raise EnvError(f"{images!r:.80} is no list of images. Set info[{IMAGES!r}] to a list, also for one image")
     return [PngImage.of(one).uri for one in cast("Iterable[Any]", images)]
-
-
-def texts_around(message: str, images: int) -> list[str]:
-    """The texts before, between and after the images of a message: one more than there are images."""
-    texts = message.split(MARK)
-    return texts if len(texts) == images + 1 else [*[""] * images, message]
-
-
-def described(images: Iterable[PngImage]) -> list[str]:
-    """A line about each image, for people who cannot see it."""
-    return [f"[image of {width} x {height} pixels]" for width, height in (one.size for one in images)]
 
 
 def _saved(image: Any) -> bytes:

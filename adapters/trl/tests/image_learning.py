@@ -25,7 +25,7 @@ def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
     model, processor = tiny_vision_model(tokenizer, seed=seed), tiny_image_processor()
     reader = ImageReader(processor, model.config.image_token_id)
     # A start that is right by chance alone (0.25) is too little: after 30 steps seed 0 is right in 0.20.
-    vision_start(model, tokenizer, reader, gem_core.make(ENV), lambda env: env.solution(), steps=55, seed=seed)
+    vision_start(model, tokenizer, reader, gem_core.make(ENV), lambda env: env.expert_action(), steps=55, seed=seed)
     args = TurnGRPOConfig(
         str(tmp_path),
         env=ENV,

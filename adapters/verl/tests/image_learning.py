@@ -114,7 +114,7 @@ def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
     model, processor = tiny_vision_model(tokenizer, seed=seed), tiny_image_processor()
     reader = ImageReader(processor, model.config.image_token_id)
     # As in TRL: a start that is right by chance alone (0.25) is too little.
-    vision_start(model, tokenizer, reader, gem_core.make(ENV), lambda env: env.solution(), steps=55, seed=seed)
+    vision_start(model, tokenizer, reader, gem_core.make(ENV), lambda env: env.expert_action(), steps=55, seed=seed)
     folder = saved(tmp_path / "model", model, tokenizer, processor)
     run = train(tmp_path, folder, [*FLAGS, f"gem.seed={seed}"])
     assert run.code == 0, run.output

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from gem_core.cli import first_line, plugins_at_work, say
 from gem_core.env import Env, Info, shown_text
 from gem_core.errors import EnvFailure, FailureKind, GemError, raised_at
-from gem_core.image import described, images_of
+from gem_core.image import images_of
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
 
@@ -124,8 +124,8 @@ def _play_episode(env: Env, choose: ActionSource, seed: int | None, data_index: 
 def _show(env: Env, observation: str, info: Info) -> None:
     text = shown_text(observation, info)
     say(text, newline=not text.endswith("\n"))
-    for line in described(images_of(info)):
-        say(line, dim=True)
+    for width, height in (image.size for image in images_of(info)):
+        say(f"[image of {width} x {height} pixels]", dim=True)
     drawing = [line for line in (env.render() or "").splitlines() if line.strip() and line not in text]
     if drawing:  # lines that the text does not show already
         say("\n".join(drawing), dim=True)

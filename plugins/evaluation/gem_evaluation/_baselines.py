@@ -1,4 +1,4 @@
-"""Players to compare a model with: chance and a person."""
+"""Players to compare a model with: chance, an expert and a person."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gem_core.env import Env, ResetResult, StepResult, Wrapper
+from gem_core.errors import EnvError
 from gem_evaluation._conversation import DRAWN_ACTION, Prompt, Reply
 from gem_evaluation._models import LocalPlayer
 
@@ -44,6 +45,42 @@ class RandomModel(LocalPlayer):
 
     async def respond(self, prompt: Prompt, episode: str) -> Reply:
         """The seed that `DrawnActions` draws with."""
+        return Reply(episode)
+
+
+class ExpertActions(Wrapper):
+    """Plays the expert's action in each turn.
+
+    Raises:
+        EnvError: on a reset; the environment has no expert.
+    """
+
+    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+        """Start an episode."""
+        if type(self.unwrapped).expert_action is Env.expert_action:
+            raise EnvError(f"{self.env!r} has no expert. Environments with one define expert_action().")
+        return self.env.reset(seed=seed, **options)
+
+    def step(self, action: str) -> StepResult:
+        """Play the expert's action."""
+        try:
+            played = self.env.expert_action()
+        except NotImplementedError as error:
+            raise EnvError(f"there is no expert here: {error}") from error
+        observation, reward, terminated, truncated, info = self.env.step(played)
+        return observation, reward, terminated, truncated, {**info, DRAWN_ACTION: played}
+
+
+class ExpertModel(LocalPlayer):
+    """The best known play of each environment, `Env.expert_action`."""
+
+    name = "expert"
+    most_at_once = 64
+    identity: Mapping[str, Any] = {"kind": "expert"}
+    wrappers = (ExpertActions,)
+
+    async def respond(self, prompt: Prompt, episode: str) -> Reply:
+        """Anything; `ExpertActions` plays in its place."""
         return Reply(episode)
 
 

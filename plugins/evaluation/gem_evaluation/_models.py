@@ -12,10 +12,9 @@ from typing import Any, Protocol
 
 from gem_core.env import Env
 from gem_core.errors import described
-from gem_core.image import texts_around
 from gem_evaluation._conversation import THINKING, Message, Prompt, Reasoning, Reply, Usage
 from gem_evaluation._errors import ModelError
-from gem_train.rollout import as_utf8
+from gem_train.rollout import as_utf8, texts_around
 
 
 def installed(*names: str) -> dict[str, str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from gem_core.errors import MissingExtraError, described
 from gem_core.installation import install_line
-from gem_evaluation._baselines import HumanModel, RandomModel
+from gem_evaluation._baselines import ExpertModel, HumanModel, RandomModel
 from gem_evaluation._endpoints import DEFAULT_FILE, DEFAULT_KEY, Endpoint, find_endpoint
 from gem_evaluation._engines import EngineName
 from gem_evaluation._errors import ModelSetupError
@@ -19,6 +19,7 @@ from gem_evaluation._local import LocalModel
 from gem_evaluation._models import AnswerFunction, FunctionModel, Model
 from gem_train.models import model_folder, model_names
 
+_PLAYERS: Mapping[str, Callable[[], Model]] = {"random": RandomModel, "expert": ExpertModel, "human": HumanModel}
 _NEEDED = {"openai": "eval", "tenacity": "eval", "scipy": "eval"}
 
 
@@ -37,6 +38,7 @@ def load_model(
     | name | model |
     | --- | --- |
     | `random` | random valid actions |
+    | `expert` | the best known play, of environments that have an expert |
     | `human` | a person at the terminal |
     | an alias of the endpoints file | that endpoint |
     | a folder, or `hf:` and a name | weights, loaded here; the folder may have a LoRA adapter alone |
@@ -63,9 +65,9 @@ def load_model(
     if engine is not None and local is None:
         raise ModelSetupError(f"{name} is no folder of weights and no hf:NAME, so there is no engine to choose")
     if base_url is None:
-        if name in ("random", "human"):
+        if name in _PLAYERS:
             _check_no_options(name, options)
-            return RandomModel() if name == "random" else HumanModel()
+            return _PLAYERS[name]()
         if local is not None:
             return LocalModel(model_folder(local), options, concurrency, engine=engine)
         if (endpoint := find_endpoint(name, endpoints)) is not None:

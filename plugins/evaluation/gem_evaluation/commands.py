@@ -57,7 +57,7 @@ def run(
         str,
         typer.Option(
             help="A chat model's name, an alias of the endpoints file, a folder of weights or of an adapter, hf:NAME, "
-            "smollm2, random, human, or package.module:function."
+            "smollm2, random, expert, human, or package.module:function."
         ),
     ] = "",
     base_url: Annotated[str | None, typer.Option(help="URL of the endpoint, which usually ends in /v1.")] = None,

@@ -51,6 +51,20 @@ def test_task_i_is_the_same_at_any_concurrency_and_for_every_model(tmp_path: Pat
     assert len(seen["one"]) == 48
 
 
+def test_the_expert_plays_what_the_environment_says(tmp_path: Path) -> None:
+    results = evaluate(GAME, load_model("expert"), tasks=10, output=tmp_path)
+    assert results.together.success is not None
+    assert results.together.success.value == 1
+    texts = (tmp_path / "episodes.jsonl").read_text()
+    assert "\\boxed{5}" in texts  # the middle of 1 to 10
+
+
+def test_an_environment_without_an_expert_says_so(tmp_path: Path) -> None:
+    results = evaluate("rg:rush_hour", load_model("expert"), tasks=2, output=tmp_path)
+    assert results.together.episodes.failed == 2
+    assert "rush_hour of reasoning-gym has no answers" in (tmp_path / "failures.jsonl").read_text()
+
+
 def test_repeats_of_random_play_differ_and_are_the_same_again(tmp_path: Path) -> None:
     for name in ("a", "b"):
         evaluate(GAME, load_model("random"), tasks=10, repeats=4, output=tmp_path / name)

@@ -31,6 +31,14 @@ class PageSource(Protocol):
         """
         ...
 
+    def links_between(self, start: str, target: str) -> int | None:
+        """The least number of links from a page to another; `None` if no way leads there.
+
+        Raises:
+            NotImplementedError: nobody knows the distances.
+        """
+        ...
+
 
 class _Distances:
     """A graph that is small enough to know all distances."""
@@ -49,6 +57,9 @@ class _Distances:
             if goals := [title for title in titles if 0 < near.get(title, 0) <= most]:
                 return start, rng.choice(goals)
         raise EnvError(f"no page of {self._pages!r} leads to another one; give pages with links")
+
+    def links_between(self, start: str, target: str) -> int | None:
+        return self._book.distances(start).get(target)
 
 
 class _Walks:
@@ -70,6 +81,9 @@ class _Walks:
             if len(way) > 1:
                 return way[0], way[-1]
         raise EnvError(f"no page with links to others was found in {_TRIES} draws from {self._library.name}")
+
+    def links_between(self, start: str, target: str) -> int | None:
+        raise NotImplementedError(f"{self._library.name} is too large to know all distances")
 
 
 @functools.lru_cache(maxsize=8)

@@ -53,6 +53,10 @@ class Corridor(Env):
         """A move that stays inside the corridor."""
         return self.rng.choice(self._legal_moves())
 
+    def expert_action(self) -> str:
+        """Towards the goal."""
+        return RIGHT if self.player < self.goal else LEFT
+
     def render(self) -> str:
         """The row of cells."""
         marks = {self.player: "@", self.goal: "G"}

@@ -134,6 +134,11 @@ class Crosswords(Game):
         place = self.rng.choice(self.hidden)
         return boxed(f"{place // self.size} {place % self.size} {self.rng.choice(_ALPHABET)}")
 
+    def expert_action(self) -> str:
+        """The right letter of the first hidden cell, as one who knows the words."""
+        place = self.hidden[0]
+        return boxed(f"{place // self.size} {place % self.size} {self.solution[place]}")
+
     def _problem(self, row: int, column: int) -> str | None:
         if row >= self.size or column >= self.size:
             return "That is outside the grid.\n"

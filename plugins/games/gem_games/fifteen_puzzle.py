@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 from operator import eq
+from typing import TypeAlias
 
 from gem_core.errors import EnvError
 from gem_games._game import GOES_ON, INVALID, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
+from gem_games._routes import Routes
 
 _DRAWN = ((2, 10), (3, 20), (4, 50))
 """Rows and turns to draw from."""
@@ -94,6 +96,17 @@ class FifteenPuzzle(Game):
             self.rng.choice([way for way, tiles in _slides(self.num_rows).items() if tiles[self.gap] is not None])
         )
 
+    def expert_action(self) -> str:
+        """The next slide of a way into order, a shortest one where it is found in time.
+
+        If the board cannot be put in order, or no way was found, the slide that leaves the most tiles near their cells.
+        """
+        tiles = tuple(map(self._ordered.index, self.tiles))
+        way = _routes(self.num_rows).move(tiles) if _has_order(self.num_rows, tiles) else None
+        if way is None:
+            way = min(_after(self.num_rows, tiles), key=lambda step: (_left(self.num_rows, step[1]), step[0]))[0]
+        return boxed(way)
+
     def _set_limits(self, rows: int, turns: int) -> None:
         if rows < 2 or turns < 1:
             raise EnvError(f"cannot play {rows} rows in {turns} turns: it needs num_rows >= 2 and max_turns >= 1")
@@ -124,6 +137,50 @@ class FifteenPuzzleV1(BoxedGame, FifteenPuzzle):
                 near = [tiles[gap] for tiles in _slides(self.num_rows).values()]
                 self._slide(self.rng.choice([tile for tile in near if tile is not None and tile != before]))
                 before = gap
+
+
+Tiles: TypeAlias = tuple[int, ...]
+"""The number of each tile from 0, row by row; the last is the gap."""
+
+
+@cache
+def _routes(rows: int) -> Routes[Tiles]:
+    return Routes(partial(_after, rows), partial(_left, rows))
+
+
+def _after(rows: int, tiles: Tiles) -> list[tuple[str, Tiles]]:
+    """The slides that the gap allows, and the board after each."""
+    gap = tiles.index(rows * rows - 1)
+    found: list[tuple[str, Tiles]] = []
+    for way, cells in _slides(rows).items():
+        if (tile := cells[gap]) is not None:
+            after = [*tiles]
+            after[gap], after[tile] = after[tile], after[gap]
+            found.append((way, tuple(after)))
+    return found
+
+
+def _has_order(rows: int, tiles: Tiles) -> bool:
+    """Whether a board can be put in order: a slide swaps two tiles, and moves the gap by one."""
+    swaps = sum(one > other for at, one in enumerate(tiles) for other in tiles[at + 1 :])
+    gap = tiles.index(rows * rows - 1)
+    return (swaps + 2 * (rows - 1) - gap // rows - gap % rows) % 2 == 0
+
+
+def _left(rows: int, tiles: Tiles) -> int:
+    """The slides that are left at least: each tile's way, and two for a tile that has to let another one pass."""
+    if tiles == tuple(range(rows * rows)):
+        return 0
+    found = 0
+    for cell, tile in enumerate(tiles):
+        if tile != rows * rows - 1:
+            found += abs(cell // rows - tile // rows) + abs(cell % rows - tile % rows)
+    for row in range(rows):
+        line = [
+            tile for tile in tiles[row * rows : (row + 1) * rows] if tile // rows == row and tile != rows * rows - 1
+        ]
+        found += 2 * any(line[at] > line[at + 1] for at in range(len(line) - 1))
+    return max(found, 1)
 
 
 @cache

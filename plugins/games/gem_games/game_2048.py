@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TypeAlias
 
 from gem_core.errors import EnvError
 from gem_games._game import GOES_ON, INVALID, LOST, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
-
-Row: TypeAlias = tuple[int, ...]
-Board: TypeAlias = tuple[Row, ...]
-"""Rows of tiles from the top; 0 is an empty cell."""
+from gem_games._tile_search import Board, Row, best_slide
 
 _RANDOM = ((16, 20), (32, 30), (64, 50))
 """Targets and turns to draw from."""
@@ -112,6 +108,10 @@ continues; terminated at the target |
         """A direction in which something moves."""
         moves = [direction for direction, slide in _SLIDES.items() if slide(self.tiles) != self.tiles]
         return boxed(self.rng.choice(moves or [*_SLIDES]))  # none is left only after the end
+
+    def expert_action(self) -> str:
+        """The direction that two moves of looking ahead find best. It is not proved to be."""
+        return boxed(best_slide(self.tiles, _SLIDES) or "up")  # nothing moves only after the end
 
     def _grow(self) -> float:
         largest = _largest(self.tiles)

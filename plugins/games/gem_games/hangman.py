@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gem_games._candidates import most_telling
 from gem_games._game import GOES_ON, INVALID, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 from gem_games._words import check_limits, other_word, require, words_of
 
@@ -113,12 +114,39 @@ class Hangman(Game):
             return boxed(self.rng.choice(letters))
         return boxed(self.random_word())
 
+    def expert_action(self) -> str:
+        """The letter that tells most about the words that are still possible, or the word if there is one only.
+
+        This reads the open letters and those that were tried, and not the word.
+        """
+        possible = self.possible_words()
+        letters = sorted({letter for word in possible for letter in word} - self.letters)
+        if len(possible) == 1 or not letters or self.turn + 1 >= self.max_turns:
+            return boxed(possible[0])
+        return boxed(most_telling(letters, possible, _places))
+
+    def possible_words(self) -> list[str]:
+        """The words that agree with the open letters and with those that were tried."""
+        closed = {place for place, letter in enumerate(self.open) if letter == _HIDDEN}
+        return [
+            word
+            for word in self._words()
+            if all(
+                letter not in self.letters if place in closed else letter == self.open[place]
+                for place, letter in enumerate(word)
+            )
+        ]
+
     def random_word(self) -> str:
         """Any word of the right length."""
         return self.rng.choice(self._words())
 
     def _words(self) -> tuple[str, ...]:
         return words_of(self.word_length, hardcore=self.hardcore)
+
+
+def _places(letter: str, word: str) -> tuple[int, ...]:
+    return tuple(place for place, other in enumerate(word) if other == letter)
 
 
 class HangmanV1(BoxedGame, Hangman):
@@ -162,6 +190,10 @@ class HangmanV1(BoxedGame, Hangman):
         if outcome is GOES_ON and self.open == self.secret:
             return f"{letter} completes my word, {self.secret}.\n", reward + 0.5, SOLVED
         return observation, reward, outcome
+
+    def possible_words(self) -> list[str]:
+        """Also without the words that were tried."""
+        return [word for word in super().possible_words() if word not in self.words]
 
     def random_word(self) -> str:
         """A word that was not guessed before."""

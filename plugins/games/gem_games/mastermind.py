@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import permutations, product
 from operator import eq
 from typing import TypeAlias
 
 from gem_core.errors import EnvError
+from gem_games._candidates import most_telling
 from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 
 Code: TypeAlias = tuple[int, ...]
@@ -88,7 +90,7 @@ class Mastermind(Game):
         if black == self.code_length:
             return f"{_text(guess)} is right.", reward, SOLVED
         self.guesses.add(guess)
-        return f"{_text(guess)}: {black} black, {self._common(guess) - black} white.", reward, GOES_ON
+        return f"{_text(guess)}: {black} black, {pegs(guess, self.code)[1]} white.", reward, GOES_ON
 
     def farewell(self, observation: str) -> str:
         """The code."""
@@ -100,6 +102,29 @@ class Mastermind(Game):
         while (guess := self._draw_code()) in self.guesses:
             pass
         return boxed(_text(guess))
+
+    def expert_action(self) -> str:
+        """A code that the pegs so far allow, and whose pegs leave the fewest others on average.
+
+        This reads the pegs of each guess, and not the code. It is not optimal: a code that is ruled out may tell more.
+        """
+        if not self.guesses:  # all codes of distinct numbers tell as much
+            return boxed(
+                _text(
+                    tuple(range(1, self.code_length + 1))
+                    if self.num_numbers >= self.code_length
+                    else (1,) * self.code_length
+                )
+            )
+        told = {guess: pegs(guess, self.code) for guess in self.guesses}
+        numbers = range(1, self.num_numbers + 1)
+        codes = (
+            product(numbers, repeat=self.code_length)
+            if self.duplicate_numbers
+            else permutations(numbers, self.code_length)
+        )
+        possible = [code for code in codes if all(pegs(guess, code) == shown for guess, shown in told.items())]
+        return boxed(_text(most_telling(possible, possible, pegs)))
 
     def render(self) -> str:
         """Size of the code and turns so far."""
@@ -125,13 +150,14 @@ class Mastermind(Game):
             return f"Numbers go from 1 to {self.num_numbers}."
         return f"{_text(guess)} was guessed before." if guess in self.guesses else None
 
-    def _common(self, guess: Code) -> int:
-        """How many numbers guess and code share, regardless of their places."""
-        left = [*self.code]
-        for number in guess:
-            if number in left:
-                left.remove(number)
-        return self.code_length - len(left)
+
+def pegs(guess: Code, code: Code) -> tuple[int, int]:
+    """The black and the white pegs of a guess."""
+    black, left = sum(map(eq, guess, code)), [*code]
+    for number in guess:
+        if number in left:
+            left.remove(number)
+    return black, len(code) - len(left) - black
 
 
 @lru_cache(maxsize=1 << 12)

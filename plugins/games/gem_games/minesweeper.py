@@ -8,8 +8,11 @@ from typing import ClassVar, TypeAlias
 
 from gem_core.errors import EnvError
 from gem_games._game import GOES_ON, INVALID, LOST, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
+from gem_games._mine_odds import odds
 
 CLOSED, FLAG = ".", "F"
+SURE = 1 - 1e-9
+"""The chance at which the expert flags a mine."""
 
 _Cells: TypeAlias = tuple[int, ...]
 
@@ -48,6 +51,8 @@ class Minesweeper(Game):
 
     ACTION = re.compile(r"\\boxed\{([a-zA-Z]+)\s(\d+)\s(\d+)\}")
     FORM = f"{boxed('reveal row column')} or {boxed('flag row column')}"
+    needs_flags: ClassVar[bool] = True
+    """Whether all mines have to be flagged."""
     GOAL: ClassVar[str] = "You win by opening the last cell without a mine when all mines are flagged."
 
     def __init__(
@@ -145,6 +150,33 @@ class Minesweeper(Game):
             return self._action("reveal", self.rng.choice(closed))
         return self._action("flag", self.rng.choice(closed or [*self.flags]))
 
+    def expert_action(self) -> str:
+        """Open the cell that is least likely to hide a mine, counting all arrangements that the numbers allow.
+
+        Mines that are certain are flagged first, where flags are needed to win.
+        """
+        closed = [cell for cell, sign in enumerate(self.view) if sign in (CLOSED, FLAG)]
+        if len(closed) == len(self.view):  # the first cell is safe, and those around the one in the middle are, too
+            return self._action("reveal", self.rows // 2 * self.cols + self.cols // 2)
+        chances = odds(closed, self._clues(), self.num_mines)
+        unflagged = [cell for cell in closed if cell not in self.flags]
+        if not unflagged:
+            return self._action("flag", min(self.flags, key=lambda cell: chances[cell]))
+        likely = max(unflagged, key=lambda cell: chances[cell])
+        last = self.safe_left == 1 and len(unflagged) > 1  # all others are mines, known or not
+        if self.needs_flags and (chances[likely] > SURE or last):
+            return self._action("flag", likely)
+        return self._action("reveal", min(unflagged, key=lambda cell: chances[cell]))
+
+    def _clues(self) -> list[tuple[frozenset[int], int]]:
+        """For each open cell the closed ones around it, and how many of them hide mines."""
+        around = _around(self.rows, self.cols)
+        return [
+            (frozenset(other for other in around[cell] if self.view[other] in (CLOSED, FLAG)), int(sign))
+            for cell, sign in enumerate(self.view)
+            if sign not in (CLOSED, FLAG)
+        ]
+
     def _set_size(self, rows: int, cols: int, mines: int, turns: int) -> None:
         most = rows * cols - min(rows, 3) * min(cols, 3)
         if rows < 1 or cols < 1 or turns < 1 or not 1 <= mines <= most:
@@ -194,6 +226,7 @@ class MinesweeperV1(BoxedGame, Minesweeper):
     """
 
     ACTION = re.compile(r"([a-zA-Z]+)\s+(\d+)\s+(\d+)")
+    needs_flags = False
     GOAL = "You win when all cells without a mine are open; flags are only notes."
 
     def reveal(self, cell: int) -> Move:

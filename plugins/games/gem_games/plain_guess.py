@@ -49,6 +49,7 @@ class PlainGuess(Game):
         """Draw both numbers, of the same decade."""
         self.near = self.rng.choice(self._decades) + self.rng.randint(_DISTANCE, 9 - _DISTANCE)
         self.target = self.near + self.rng.randint(-_DISTANCE, _DISTANCE)
+        self.low, self.high = self.near - _DISTANCE, self.near + _DISTANCE
 
     def rules(self) -> str:
         """The given number."""
@@ -61,7 +62,11 @@ class PlainGuess(Game):
             return None
         if guess == self.target:
             return f"Yes, {guess}.", 1.0, SOLVED
-        return "Higher." if self.target > guess else "Lower.", 0.0, GOES_ON
+        if self.target > guess:
+            self.low = max(self.low, guess + 1)
+            return "Higher.", 0.0, GOES_ON
+        self.high = min(self.high, guess - 1)
+        return "Lower.", 0.0, GOES_ON
 
     def farewell(self, observation: str) -> str:
         """The number."""
@@ -70,6 +75,10 @@ class PlainGuess(Game):
     def sample_random_action(self) -> str:
         """Any of the candidates."""
         return str(self.near + self.rng.randint(-_DISTANCE, _DISTANCE))
+
+    def expert_action(self) -> str:
+        """The middle of what the hints leave."""
+        return str((self.low + self.high) // 2)
 
     def render(self) -> str:
         """The given number, and the turns so far."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 from gem_core.errors import EnvError
 from gem_games._game import GOES_ON, INVALID, SOLVED, BoxedGame, Game, Move, boxed, to_be_drawn
 from gem_games._sokoban_rooms import FLOOR_PER_BOX, Room, draw_room
+from gem_games._sokoban_routes import routes
 
 _DRAWN = (((6, 6), 2, 20), ((8, 8), 5, 50))
 """Rows and columns, boxes and turns to draw from."""
@@ -119,6 +120,16 @@ class Sokoban(Game):
     def sample_random_action(self) -> str:
         """A move that is not blocked."""
         return boxed(self.rng.choice([way for way, step in self._steps.items() if self._is_open(step)]))
+
+    def expert_action(self) -> str:
+        """The next move of a way to the end, a shortest one where it is found in time.
+
+        If no way was found, the first move that is not blocked.
+        """
+        boxes = frozenset(cell for cell, mark in enumerate(self._text[::2]) if mark in _BOXES)
+        floor = frozenset(cell for cell, mark in enumerate(self._text[::2]) if mark != _WALL)
+        way = routes(self.dim_room[1], floor, self.targets).move((self.player, boxes))
+        return boxed(way or next(way for way, step in self._steps.items() if self._is_open(step)))
 
     def _set_limits(self, room: Sequence[int], boxes: int, turns: int) -> None:
         if len(room) != 2 or min(room) < 3 or boxes < 1 or turns < 1:

@@ -103,6 +103,12 @@ class Sudoku(Game):
         row, column = divmod(cell, self.scale)
         return boxed(f"{row + 1} {column + 1} {digit}")
 
+    def expert_action(self) -> str:
+        """The digit of the solution for the first empty cell."""
+        cell = self.cells.index(0)
+        row, column = divmod(cell, self.scale)
+        return boxed(f"{row + 1} {column + 1} {self.solution[cell]}")
+
     def _set_limits(self, scale: int, clues: int, turns: int) -> None:
         if scale not in SCALES or not 1 <= clues <= scale * scale or turns < 1:
             raise EnvError(

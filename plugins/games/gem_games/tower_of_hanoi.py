@@ -94,6 +94,18 @@ class TowerofHanoi(Game):
         source, target = self.rng.choice(moves)
         return boxed(f"{TOWERS[source]} {TOWERS[target]}")
 
+    def expert_action(self) -> str:
+        """The next move of a shortest way: the largest disk that is not there yet decides."""
+        towers = {disk: tower for tower, pile in self.towers.items() for disk in pile}
+        disk, goal = self.num_disks, "C"
+        move = boxed("A C")
+        for disk in range(self.num_disks, 0, -1):
+            here = towers[disk]
+            if here != goal:
+                # The smaller disks have to be on the third tower first.
+                move, goal = boxed(f"{here} {goal}"), next(tower for tower in TOWERS if tower not in (here, goal))
+        return move
+
     def _set_size(self, disks: int, turns: int) -> None:
         if disks < 1 or turns < 1:
             raise EnvError(f"cannot play {disks} disks in {turns} turns: it needs num_disks >= 1 and max_turns >= 1")

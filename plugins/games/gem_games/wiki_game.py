@@ -141,6 +141,21 @@ class WikiGame(Env):
             return boxed(BACK)
         return boxed(self.rng.choice(self.choices()))
 
+    def expert_action(self) -> str:
+        """The link nearest to the target, where all distances are known: in the bundled pages and in a text file.
+
+        Raises:
+            NotImplementedError: in a Kiwix file and in a wiki.
+        """
+        near = {
+            title: links
+            for title in self.choices()
+            if (links := self._source.links_between(title, self.target)) is not None
+        }
+        if near:
+            return boxed(min(near, key=lambda title: near[title]))
+        return boxed(BACK) if self._may_go_back else boxed(self.choices()[0])
+
     def render(self) -> str:
         """The board, the way so far and the turns, for a person."""
         return f"{self.board()}\nWay: {' > '.join(self.visited)}\nturn {self.turn} of {self.max_turns}"

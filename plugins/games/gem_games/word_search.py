@@ -132,6 +132,11 @@ class WordSearch(Game):
             if self.key(line) not in self.tried:
                 return boxed(" ".join(map(str, line)))
 
+    def expert_action(self) -> str:
+        """The place of a word that is not found yet, as one who knows the words."""
+        place = next(place for place, word in self.places.items() if word not in self.found)
+        return boxed(" ".join(map(str, place)))
+
     def _problem(self, line: list[int], guess: tuple[int, ...]) -> str | None:
         if max(line) >= self.size:
             return "That is outside the square.\n"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
+from gem_games._candidates import most_telling
 from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 from gem_games._words import check_limits, other_word, require, words_of
 
@@ -91,6 +92,16 @@ class Wordle(Game):
         while (word := self.rng.choice(words)) in self.guesses:  # the secret is never among them
             pass
         return boxed(word)
+
+    def expert_action(self) -> str:
+        """A word that the marks so far allow, and whose marks leave the fewest others on average.
+
+        This reads the marks of each guess, and not the word.
+        """
+        told = {guess: marks(guess, self.secret) for guess in self.guesses}
+        words = words_of(self.word_length)
+        possible = [word for word in words if all(marks(guess, word) == shown for guess, shown in told.items())]
+        return boxed(most_telling(possible, possible, marks))
 
     def render(self) -> str:
         """Guesses and turns so far."""

@@ -91,4 +91,11 @@ class QaEnv(QuestionEnv):
     def sample_random_action(self) -> str:
         """Some words."""
         words = self.rng.choice(_WORDS)
+        return self._written(words)
+
+    def expert_action(self) -> str:
+        """The first accepted answer of the data."""
+        return self._written(accepted_text(as_list(self.answer)[0]))
+
+    def _written(self, words: str) -> str:
         return f"\\boxed{{{words}}}" if self.boxed else f"<answer>{words}</answer>"

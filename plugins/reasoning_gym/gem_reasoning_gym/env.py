@@ -12,6 +12,7 @@ from gem_grading import grade
 from gem_questions import BOX, ReplyForm, published_box
 from gem_questions.forms import checked_instruction, instructed
 from gem_reasoning_gym._entries import HIGHEST, Definition, Entry, drawn, entry
+from gem_reasoning_gym._examples import example
 from gem_reasoning_gym._golds import corrected
 from gem_reasoning_gym.scoring import compared, compares, function_name
 
@@ -163,6 +164,14 @@ class ReasoningGym(Env):
         answer, number = self._entry["answer"], self.rng.randint(0, 99)
         told = isinstance(answer, str) and self._box(_boxed(answer)) == answer
         return _boxed(answer if told and self.rng.random() < 0.5 else number)
+
+    def expert_action(self) -> str:
+        """The answer that the data set has, in a box.
+
+        Raises:
+            NotImplementedError: the data set has none.
+        """
+        return _boxed(example(self._definition.name, self._entry))
 
     def render(self) -> str:
         """The question."""

@@ -160,6 +160,10 @@ class EnvConformance:
         """`sample_random_action` gives valid actions in every state, the same ones under one seed."""
         self.check(checks.random_action)
 
+    def test_expert(self) -> None:
+        """`expert_action`, if there is one, gives valid actions, leaves the episode alone, and beats chance."""
+        self.check(checks.expert)
+
     def test_form(self) -> None:
         """The text that an agent is shown first says the form that random actions have."""
         self.check(checks.form)

@@ -68,7 +68,7 @@ class Question(Env):
         """One of the answers that the question allows."""
         return boxed(self.rng.choice(self.choices))
 
-    def solution(self) -> str:
+    def expert_action(self) -> str:
         """The right action."""
         return boxed(self.answer)
 

@@ -88,7 +88,7 @@ class Maze(Env):
         """A move that no wall stops."""
         return boxed(self.rng.choice([move for move in _MOVES if (self.place, _beside(self.place, move)) in self.open]))
 
-    def solution(self) -> str:
+    def expert_action(self) -> str:
         """The first move of the way to the green square."""
         before: dict[Cell, str] = {self.goal: ""}
         waiting = deque([self.goal])

@@ -34,7 +34,7 @@ def test_the_solution_gets_everything_and_another_answer_nothing(env_id: str) ->
         assert len(images_of(info)) == 1
         rewards, ended = [], False
         while not ended:
-            _, reward, terminated, truncated, info = env.step(env.solution())
+            _, reward, terminated, truncated, info = env.step(env.expert_action())
             rewards.append(reward)
             ended = terminated or truncated
         assert (sum(rewards), info["success"]) == (1.0, True)
@@ -58,9 +58,9 @@ def test_a_seed_draws_the_same_image_and_another_seed_another(env_id: str) -> No
 def test_the_last_box_counts() -> None:
     env: Any = gem_core.make("visual:Count-v0-easy")
     env.reset(seed=0)
-    assert env.step(rf"\boxed{{99}} or rather {env.solution()}")[1] == 1
+    assert env.step(rf"\boxed{{99}} or rather {env.expert_action()}")[1] == 1
     env.reset(seed=0)
-    assert env.step(rf"{env.solution()} or rather \boxed{{99}}")[1] == 0
+    assert env.step(rf"{env.expert_action()} or rather \boxed{{99}}")[1] == 0
 
 
 def test_the_answer_is_in_the_image() -> None:

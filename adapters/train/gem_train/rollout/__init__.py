@@ -11,7 +11,7 @@ from gem_train.rollout._builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_train.rollout._collector import BatchCollector
 from gem_train.rollout._conversation import Conversation
 from gem_train.rollout._group_filter import GroupFilter, GroupMetric
-from gem_train.rollout._images import ImagePrompt, ImageReader, Patches, images_in
+from gem_train.rollout._images import ImagePrompt, ImageReader, Patches, images_in, texts_around
 from gem_train.rollout._metrics import batch_metrics, episode_metrics
 from gem_train.rollout._policy import AsyncPolicy, Policy
 from gem_train.rollout._recorder import Recorder, as_utf8, drop_partial_line, encoded, recording
@@ -69,5 +69,6 @@ __all__ = [
     "recording",
     "restored",
     "stalls",
+    "texts_around",
     "without_secrets",
 ]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
+MARK = "<image>"
+"""Where an image stands in a text. A text without one mark for each image has them all before it."""
 KEPT_BYTES = 256 << 20
 """Patches that a reader keeps: the members of a group see the same images, and a trainer reads what was sampled."""
 
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
     _Array = array[int]
 else:  # `array` cannot be subscripted before Python 3.12
     _Array = array
+
+
+def texts_around(message: str, images: int) -> list[str]:
+    """The texts before, between and after the images of a message: one more than there are images."""
+    texts = message.split(MARK)
+    return texts if len(texts) == images + 1 else [*[""] * images, message]
 
 
 class Patches(NamedTuple):

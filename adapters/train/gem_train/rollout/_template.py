@@ -14,9 +14,8 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
-from gem_core.image import texts_around
 from gem_core.responses import MARKS
-from gem_train.rollout._images import ImageReader
+from gem_train.rollout._images import ImageReader, texts_around
 from gem_train.rollout._turn_ends import TurnEndFinder, TurnEnds
 
 # No environment and no tool can know these words, and a template passes them on.

@@ -21,6 +21,7 @@ from gem_testing.checks._contract import (
     step,
     success,
 )
+from gem_testing.checks._expert import expert
 from gem_testing.checks._form import form
 from gem_testing.checks._repeatability import (
     global_random,
@@ -43,6 +44,7 @@ __all__ = [
     "adversarial",
     "closing",
     "construction",
+    "expert",
     "form",
     "global_random",
     "info",
@@ -72,6 +74,7 @@ OTHERS: tuple[Check, ...] = (
     info,
     success,
     random_action,
+    expert,
     form,
     closing,
     seeding,
