@@ -30,12 +30,18 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from enum import Enum
 
 OUT_OF_ROOM = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN})
 """`OSError.errno` where the machine or the process has no memory, descriptors or processes left, maybe for a moment."""
+
+
+# Control characters except newline and tab, which could drive the terminal; bidirectional overrides, which could
+# disguise a line; lone surrogates, which no encoding can write.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class GemError(Exception):
@@ -189,6 +195,11 @@ class FrameworkVersionError(AdapterError, ImportError):
 
 class SettingsError(AdapterError, ValueError):
     """Settings that cannot work, or that would silently change the algorithm."""
+
+
+def printable(text: str) -> str:
+    """The text with the characters that control a terminal written as escapes, such as `\\x1b`."""
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
 
 
 def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:

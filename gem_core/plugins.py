@@ -19,6 +19,7 @@ import functools
 import logging
 import os
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ from gem_core.errors import (
     convert_errors,
     located,
     near_matches,
+    printable,
 )
 from gem_core.specs import AdapterSpec, AdvantageSpec, BackendSpec, EnvSpec, Provenance, Spec, ToolSpec, namespace_of
 
@@ -126,7 +128,7 @@ class PluginManager:
     def _entries(self) -> list[tuple[importlib.metadata.EntryPoint, Plugin]]:
         entries = [(entry, Plugin(_provenance(entry))) for entry in self._discover()]
         for problem in _selection_problems([plugin.provenance for _, plugin in entries]):
-            _log.warning("%s", problem)
+            _log.warning("%s", printable(problem))
         return sorted(entries, key=lambda pair: (pair[1].name, pair[1].provenance.distribution))
 
     def plugins(self) -> list[Plugin]:
@@ -173,7 +175,7 @@ class PluginManager:
             plugin.status = "ok"
         except PluginError as error:
             plugin.status, plugin.error = "broken", error
-            _log.warning("%s is broken and was left out: %s", plugin.provenance, error)
+            _log.warning("%s", printable(f"{plugin.provenance} is broken and was left out: {error}"))
 
     def _register(self, module: Any, provenance: Provenance) -> dict[str, list[Registration[Spec]]]:
         name = f"{provenance.plugin} ({provenance.distribution})"
@@ -384,7 +386,8 @@ class PluginManager:
                 with self.around(f"waiting for {hook} of plugin {implementation.plugin_name!r}"):
                     _call(implementation, arguments)
             except Exception:
-                _log.exception("plugin %r failed in %s; the run continues", implementation.plugin_name, hook)
+                trace = printable(traceback.format_exc())
+                _log.error("plugin %r failed in %s; the run continues\n%s", implementation.plugin_name, hook, trace)
 
 
 def _call(implementation: pluggy.HookImpl, arguments: Mapping[str, Any]) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gem_core.cli._terminal import plugins_at_work as plugins_at_work
     from gem_core.cli._terminal import print_json as print_json
     from gem_core.cli._terminal import print_table as print_table
-    from gem_core.cli._terminal import printable as printable
+    from gem_core.errors import printable as printable
     from gem_core.cli._terminal import say as say
     from gem_core.cli._terminal import warn as warn
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from gem_core.cli._terminal import printable
+from gem_core.errors import printable
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:

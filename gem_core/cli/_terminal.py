@@ -7,13 +7,14 @@ import io
 import json
 import logging
 import os
-import re
 import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
+
+from gem_core.errors import printable
 
 if TYPE_CHECKING:
     from gem_core.plugins import PluginManager
@@ -24,9 +25,6 @@ PATIENCE = 2.0
 Row: TypeAlias = Mapping[str, str | None]
 """The cells of a row by the name of their column."""
 
-# Control characters except newline and tab, which could drive the terminal; bidirectional overrides, which could
-# disguise a line; lone surrogates, which no encoding can write.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _STATUS_COLOURS = {
     "ok": "green",
     "yes": "green",
@@ -35,11 +33,6 @@ _STATUS_COLOURS = {
     "duplicate": "red",
     "disabled": "yellow",
 }
-
-
-def printable(text: str) -> str:
-    """The text with the characters that control a terminal written as escapes, such as `\\x1b`."""
-    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
 
 
 def first_line(error: object) -> str:

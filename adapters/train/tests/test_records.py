@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import record_mutations
 
 from gem_core.episode import Episode, Run, Source, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_train.records import RecordsError, RunRecorder, Update, open_records, read_episodes
@@ -141,12 +142,16 @@ def all_frames(path: Path) -> list[Any]:
     return [*FrameReader(path).frames()]
 
 
+def head(frame: Any) -> dict[str, Any]:
+    return msgspec.msgpack.decode(frame.head, type=dict[str, Any])
+
+
 def frames(path: Path, kind: str) -> list[Any]:
-    return [one for one in all_frames(path) if one.head["kind"] == kind]
+    return [one for one in all_frames(path) if head(one)["kind"] == kind]
 
 
 def body(path: Path, frame: Any) -> bytes:
-    return path.read_bytes()[frame.start : frame.end]
+    return path.read_bytes()[frame.body.start : frame.body.end]
 
 
 def test_a_summary_has_numbers_only(tmp_path: Path) -> None:
@@ -178,7 +183,7 @@ def test_a_share_has_whole_tasks_and_the_same_ones_in_each_process(tmp_path: Pat
     assert {one.update for one in open_records(tmp_path / "one").summaries} == {1}
     whole = RunRecorder(tmp_path / "all")
     whole.gem_update(update(1, [episode(number, task_id=number // 2) for number in range(400)]))
-    sizes = [sum(frame.size for frame in frames(one.path, "update")) for one in (recorder, whole)]
+    sizes = [sum(frame.body.size for frame in frames(one.path, "update")) for one in (recorder, whole)]
     assert sizes[0] < 0.4 * sizes[1]
 
 
@@ -204,11 +209,11 @@ def test_a_file_that_was_cut_anywhere_is_read_up_to_there(recorder: RunRecorder,
     known = all_frames(recorder.path)
     cut = tmp_path / "cut" / "a.gemrec"
     cut.parent.mkdir()
-    for size in [*range(0, len(whole), 7), *(one.end for one in known)]:
+    for size in [*range(0, len(whole), 7), *(one.body.end for one in known)]:
         cut.write_bytes(whole[:size])
         records = open_records(cut)
-        assert len(records.summaries) == sum(one.end <= size for one in known if one.head["kind"] == "episode")
-        assert records.gaps or size in (known[0].end, len(whole))
+        assert len(records.summaries) == sum(one.body.end <= size for one in known if head(one)["kind"] == "episode")
+        assert records.gaps or size in (known[0].body.end, len(whole))
         assert len([*read_episodes(cut)]) == len(records.summaries)
 
 
@@ -221,23 +226,48 @@ def test_no_damage_goes_unsaid_or_costs_other_records(recorder: RunRecorder, tmp
     copy.parent.mkdir()
     place = 8
     for frame in all_frames(recorder.path):
-        for at in {*range(place, place + 16), *range(place + 16, frame.end, 5)}:
+        for at in {*range(place, place + 16), *range(place + 16, frame.body.end, 5)}:
             damaged = bytearray(whole)
             damaged[at] ^= 1 << at % 8
             copy.write_bytes(damaged)
             records = open_records(copy)
             kept = [one.episode.number for one in read_episodes(copy)]
             assert kept == sorted({*kept})
-            in_body = at >= frame.start or 12 <= at - place < 16  # its checksum
+            in_body = at >= frame.body.start or 12 <= at - place < 16  # its checksum
             assert in_body or records.gaps
-            if in_body and frame.head["kind"] == "episode":
+            if in_body and head(frame)["kind"] == "episode":
                 assert kept == sorted({0, 1, 2} - {kept_out(frame)})
-        place = frame.end
+        place = frame.body.end
 
 
 def kept_out(frame: Any) -> int:
     """The number of the episode of a frame."""
-    return int(frame.head["id"].rpartition("-")[2])
+    return int(head(frame)["id"].rpartition("-")[2])
+
+
+def small_file(folder: Path) -> bytes:
+    """A file with a frame of each kind."""
+    recorder = RunRecorder(folder, settings={"gamma": 0.9}, versions={"demo": "1.0"}, tokenizer=Words())
+    recorder.gem_rollout_start(RUN)
+    for number in range(2):
+        recorder.gem_episode_end(episode(number))
+    recorder.gem_update(update(1, [episode(0), episode(1)]))
+    recorder.gem_metrics(Source("s", "training", "demo"), 1, {"loss": 0.5})
+    recorder.gem_rollout_end(RUN, None)
+    recorder.close()
+    return recorder.path.read_bytes()
+
+
+def test_random_changes_raise_nothing_else(tmp_path: Path) -> None:
+    frames = record_mutations.frames_of(small_file(tmp_path / "honest"))
+    path = tmp_path / "a.gemrec"
+    path.write_bytes(record_mutations.file_of(frames))
+    assert not record_mutations.read(path)
+    refused = 0
+    for seed in range(500):
+        path.write_bytes(record_mutations.mutated(frames, seed))
+        refused += record_mutations.read(path)
+    assert refused > 250
 
 
 def test_following_a_run(recorder: RunRecorder, tmp_path: Path) -> None:
@@ -335,7 +365,7 @@ def test_repeats_of_a_bounded_history_cost_little(tmp_path: Path) -> None:
         sequences = [TokenSequence.starting(as_token_ids(ids)) for _ in range(copies)]
         recorder = RunRecorder(tmp_path / str(copies))
         recorder.gem_episode_end(msgspec.structs.replace(episode(), turns=[], sequences=sequences))
-        sizes.append(frames(recorder.path, "episode")[0].size)
+        sizes.append(frames(recorder.path, "episode")[0].body.size)
     assert sizes[1] < 1.1 * sizes[0]
 
 
@@ -488,14 +518,14 @@ def test_metrics_of_the_report_are_read(recorder: RunRecorder, tmp_path: Path) -
 def test_columns(count: int) -> None:
     chance = np.random.default_rng(count)
     ids = chance.integers(0, 2**31 - 1, count)
-    assert unpacked_ids(packed_ids(ids)).tolist() == ids.tolist()
+    assert unpacked_ids(packed_ids(ids), count).tolist() == ids.tolist()
     numbers = -chance.exponential(2.0, count)
-    np.testing.assert_allclose(unpacked_numbers(packed_numbers(numbers)), numbers, rtol=1e-7, atol=5.1e-7)
+    np.testing.assert_allclose(unpacked_numbers(packed_numbers(numbers), count), numbers, rtol=1e-7, atol=5.1e-7)
 
 
 def test_numbers_that_are_none() -> None:
     odd = [float("nan"), float("-inf"), float("inf"), 0.0, 1e9, -1e9]
-    found = unpacked_numbers(packed_numbers(odd)).tolist()
+    found = unpacked_numbers(packed_numbers(odd), len(odd)).tolist()
     assert str(found[:4]) == "[nan, -inf, inf, 0.0]"
     assert found[4] == pytest.approx(2147.48, abs=0.01)
     assert found[5] == pytest.approx(-2147.48, abs=0.01)

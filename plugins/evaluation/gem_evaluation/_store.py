@@ -36,6 +36,7 @@ from gem_evaluation._records import (
     read_played,
 )
 from gem_train.rollout import as_utf8, drop_partial_line, encoded
+from gem_train.rollout.records import MAX_DEPTH, too_deep
 
 RUN, EPISODES, FAILURES = "run.json", "episodes.jsonl", "failures.jsonl"
 
@@ -117,11 +118,11 @@ def read_identity(folder: Path) -> dict[str, Any]:
     try:
         document = msgspec.json.decode((folder / RUN).read_bytes(), type=dict[str, Any])
         check_version(document)
+        return msgspec.convert(document.get("identity"), dict[str, Any])
     except FileNotFoundError as error:
         raise EvaluationError(f"{folder} is no folder of an evaluation: it has no {RUN}") from error
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
-    return document["identity"]
 
 
 def record_source(folder: Path) -> RecordSource | None:
@@ -132,17 +133,20 @@ def record_source(folder: Path) -> RecordSource | None:
     gaps: list[str] = []
     try:
         identity = read_identity(folder)
+        if too_deep(identity):
+            raise EvaluationError(f"{folder / RUN} is nested more than {MAX_DEPTH} deep")
         failed = {one.key for one in read_failures(folder)}
         if left := failed and failed - {one.key for one in read_results(folder)}:
             gaps = [f"Episodes that failed and are not among these: {len(left)}."]
     except EvaluationError as error:
-        gaps = [str(error)]
+        identity, gaps = {}, [str(error)]
+    versions = identity.get("versions")
     return RecordSource(
         "evaluation",
         folder / EPISODES,
         "eval",
         settings=identity,
-        versions=identity.get("versions", {}),
+        versions=versions if isinstance(versions, dict) else {},
         gaps=gaps,
         entry_of=_entry_of,
     )
@@ -206,7 +210,7 @@ def _records(path: Path, kind: Any) -> Iterator[Any]:
                 return  # being written
             try:
                 yield decoder.decode(line)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise EvaluationError(f"{path}, line {number}, is damaged: {error}") from error
 
 

@@ -22,7 +22,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from gem_core.errors import ToolError
+from gem_core.errors import ToolError, printable
 from gem_mcp import _guard as guard
 from gem_mcp._config import StdioServer
 from gem_mcp._traffic import MAX_BYTES, Traffic, too_long
@@ -192,7 +192,7 @@ class _ServerProcess:
         text = line[:_LOGGED_CHARACTERS].decode(errors="replace").rstrip()
         if text and self._lines_left:
             self._lines_left -= 1
-            _log.info("%s: %s%s", self._name, text, "" if self._lines_left else " [the rest is not logged]")
+            _log.info("%s: %s%s", self._name, printable(text), "" if self._lines_left else " [the rest is not logged]")
 
     async def _cause_of_death(self) -> str:
         if not await self._gone(_GRACE_SECONDS):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from gem_core.env import Env
-from gem_core.errors import near_matches
+from gem_core.errors import near_matches, printable
 from gem_core.image import IMAGES, as_uris
 from gem_core.vector import failure_of
 from gem_remote._messages import (
@@ -69,7 +69,7 @@ class EnvSession:
             try:
                 env.close()
             except BaseException as error:
-                _log.warning("closing an environment raised:\n%s", failure_of(error).traceback)
+                _log.warning("closing an environment raised:\n%s", printable(failure_of(error).traceback))
 
     def _opened(self, request: Open) -> Any:
         if request.protocol != PROTOCOL:
@@ -130,6 +130,6 @@ def _request(data: bytes) -> Request:
 
 def _failed(error: BaseException) -> Failed:
     failure = failure_of(error)
-    _log.warning("an environment raised:\n%s", failure.traceback)
+    _log.warning("an environment raised:\n%s", printable(failure.traceback))
     name = type(error).__name__
     return Failed(name, failure.error.removeprefix(f"{name}: "), over=False)

@@ -13,7 +13,7 @@ import tenacity
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
-from gem_core.errors import EnvError
+from gem_core.errors import EnvError, printable
 from gem_remote._messages import KEEPALIVE
 
 MAX_BYTES = 64 << 20
@@ -59,7 +59,7 @@ def _tell(state: tenacity.RetryCallState, patience: float) -> None:
     reason = str(state.outcome.exception()) if state.outcome else ""
     if reason not in _told:
         _told.add(reason)
-        _log.warning("%s; trying for %g seconds", reason, patience)
+        _log.warning("%s; trying for %g seconds", printable(reason), patience)
 
 
 class Socket:

@@ -13,10 +13,11 @@ import json
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from gem_train.rollout import without_secrets
 from gem_viewer._columns import columns
@@ -46,6 +47,8 @@ _SCRIPTS = (
 
 _STYLES = ("uplot/uPlot.min.css", "style.css")
 _LIBRARY = "uplot/uPlot.iife.min.js"
+_SPARE_CELLS = 4_000_000
+"""Of the table of metrics, beside 32 for each value."""
 _HALF = re.compile("[\ud800-\udfff]")
 """Half characters, which stand in a name for bytes that are no UTF-8. An address cannot have them."""
 
@@ -77,8 +80,13 @@ def metric_lines(records: Records) -> list[dict[str, float | None]]:
 
 
 def metric_columns(lines: Sequence[Mapping[str, float | None]]) -> dict[str, list[float | None]]:
-    """A list of each metric's values by line; `None` where it is missing."""
-    names = dict.fromkeys(name for line in lines for name in line)
+    """A list of each metric's values by line; `None` where it is missing. Those that hardly any line has are left out
+    where there are too many of them.
+    """
+    counts = Counter(name for line in lines for name in line)
+    # A name of its own in each line of a file would make a table of its square.
+    most = (_SPARE_CELLS + 32 * counts.total()) // max(len(lines), 1)
+    names = counts if len(counts) <= most else [name for name, _ in counts.most_common(most)]
     return {name: [line.get(name) for line in lines] for name in names}
 
 
@@ -259,11 +267,15 @@ def _shown(value: object) -> str:
 
 def _env_kwargs(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Arguments of the environments as `gem-core play --set` takes them: by entry, or for all under an empty text."""
-    played: Mapping[str, Mapping[str, Any]] = settings.get("environments") or {"": settings}  # of an evaluation, or not
+    played = _mapping(settings.get("environments")) or {"": settings}  # of an evaluation, or not
     return {
-        entry: {str(key): _shown(value) for key, value in dict(fields.get("env_kwargs") or {}).items()}
+        entry: {str(key): _shown(value) for key, value in _mapping(_mapping(fields).get("env_kwargs")).items()}
         for entry, fields in played.items()
     }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _or_none(number: float) -> float | None:

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 BLOCK = 50
 """Episodes of a shard."""
 
+_SPARE_TEXT = 1_000_000
+"""Characters of tokens in which a text may be looked for, beside 8 for each of its own."""
+
 _UNIT = 1e-6
 _LARGEST = 1_000_000_000  # units, so that a difference of two fits 32 bits
 _NAN, _MINUS_INFINITY, _INFINITY = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
@@ -78,12 +81,19 @@ class TokenTable:
         places = self._places
         return [places.setdefault(one, len(places)) for one in ids]
 
-    def text(self, ids: Iterable[int]) -> str | None:
-        """The texts of these tokens, joined; `None` where one is unknown."""
+    def text(self, ids: Iterable[int], part: str) -> str | None:
+        """The texts of these tokens, joined; `None` where one is unknown, or where they are much more than a part.
+
+        Args:
+            ids: of tokens.
+            part: what is looked for in their texts.
+        """
         try:
-            return "".join(token_pieces(self.texts[one] for one in ids))
+            texts = [self.texts[one] for one in ids]
         except KeyError:
             return None
+        # One long text in a file, repeated by an id of a byte each, would fill the memory.
+        return None if sum(map(len, texts)) > _SPARE_TEXT + 8 * len(part) else "".join(token_pieces(texts))
 
     def entries(self, start: int = 0) -> dict[str, list[Any]]:
         """Ids and texts (`None`: unknown; numbers: bytes of a part of a character) from this place on."""
@@ -151,15 +161,16 @@ def _turns(episode: Episode, table: TokenTable) -> list[dict[str, Any]]:
         fields = _turn(turn)
         if episode.sequences:
             ids = episode.sequences[turn.sequence].ids
-            fields["observation"] = _slice(turn.observation, table.text(ids[ends[turn.sequence] : turn.start]))
-            fields["response"] = _slice(turn.response, table.text(ids[turn.start : turn.end]))
+            fields["observation"] = _slice(turn.observation, ids[ends[turn.sequence] : turn.start], table)
+            fields["response"] = _slice(turn.response, ids[turn.start : turn.end], table)
             ends[turn.sequence] = turn.end
         turns.append(fields)
     return turns
 
 
-def _slice(text: str, whole: str | None) -> str | list[int]:
-    """Where the text is in a whole that the page has, in UTF-16 units; otherwise the text."""
+def _slice(text: str, ids: Iterable[int], table: TokenTable) -> str | list[int]:
+    """Where the text is in that of tokens, which the page has, in UTF-16 units; otherwise the text."""
+    whole = table.text(ids, text)
     start = -1 if whole is None or not text else whole.find(text)
     if whole is None or start < 0:
         return text

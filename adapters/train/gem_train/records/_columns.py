@@ -4,6 +4,8 @@ Token ids are int32. Numbers per token are integers of 1e-6, so the largest erro
 codes, and other numbers are clipped to 2,147 in magnitude. Zigzag coding makes small negative integers small positive
 ones. The bytes are stored in planes, lowest bytes first, because the upper planes are mostly zeros. Deflate has a mode
 for such runs, which costs half of its usual mode and leaves fewer bytes.
+
+Readers say how many numbers there have to be, so that a few bytes of a file cannot become gigabytes.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ def packed_ids(ids: ArrayLike, *, repetitive: bool = False) -> bytes:
     return _deflated(np.asarray(ids, dtype="<i4"), zlib.Z_DEFAULT_STRATEGY if repetitive else zlib.Z_RLE)
 
 
-def unpacked_ids(packed: bytes) -> NDArray[np.int32]:
-    """The ids of `packed_ids`. Raises `ValueError` or `zlib.error` for other bytes."""
-    return _inflated(packed, "<i4")
+def unpacked_ids(packed: bytes, count: int) -> NDArray[np.int32]:
+    """The ids of `packed_ids`. Raises `ValueError` or `zlib.error` for other bytes, or another count of ids."""
+    return _unpacked(packed, count, "<i4")
 
 
 def packed_numbers(numbers: ArrayLike) -> bytes:
@@ -45,9 +47,9 @@ def packed_numbers(numbers: ArrayLike) -> bytes:
     return _deflated((whole << 1) ^ (whole >> 31), zlib.Z_RLE)
 
 
-def unpacked_numbers(packed: bytes) -> NDArray[np.float32]:
-    """The numbers of `packed_numbers`. Raises `ValueError` or `zlib.error` for other bytes."""
-    coded = _inflated(packed, "<u4")
+def unpacked_numbers(packed: bytes, count: int) -> NDArray[np.float32]:
+    """The numbers of `packed_numbers`. Raises `ValueError` or `zlib.error` for other bytes, or another count."""
+    coded = _unpacked(packed, count, "<u4")
     whole = (coded >> np.uint32(1)).astype(np.int32) ^ -(coded & np.uint32(1)).astype(np.int32)
     numbers = whole * STEP
     for code, number in ((_NAN, np.nan), (_MINUS_INF, -np.inf), (_PLUS_INF, np.inf)):
@@ -61,6 +63,35 @@ def _deflated(numbers: Any, strategy: int) -> bytes:
     return deflate.compress(planes.reshape(-1, 4).T.tobytes()) + deflate.flush()
 
 
-def _inflated(packed: bytes, kind: str) -> Any:
-    planes: Any = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
+def inflated(packed: bytes) -> bytes:
+    """Deflated bytes, inflated.
+
+    Raises:
+        ValueError, zlib.error: they are not whole, or become more than any episode of this size has.
+    """
+    return _inflated(packed, _limit(packed))
+
+
+def _unpacked(packed: bytes, count: int, kind: str) -> Any:
+    size = 4 * count
+    if size > _limit(packed):
+        raise ValueError(f"{len(packed)} bytes cannot be {count} numbers")
+    planes: Any = np.frombuffer(_inflated(packed, size), dtype=np.uint8)
+    if len(planes) != size:
+        raise ValueError(f"{len(planes)} bytes instead of {count} numbers")
     return np.frombuffer(planes.reshape(4, -1).T.tobytes(), dtype=kind)
+
+
+def _limit(packed: bytes) -> int:
+    """The most that these bytes may become: deflate alone would allow 1,032 times as many."""
+    return (16 << 20) + 32 * len(packed)
+
+
+def _inflated(packed: bytes, limit: int) -> bytes:
+    inflate = zlib.decompressobj()
+    found = inflate.decompress(packed, limit + 1)
+    if len(found) > limit:
+        raise ValueError(f"{len(packed)} bytes inflate to more than {limit}")
+    if not inflate.eof:
+        raise ValueError("the deflated bytes are cut off")
+    return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -22,8 +22,9 @@ from gem_core.episode import (
 )
 from gem_core.turn_batch import FloatArray, IntArray
 from gem_core.update import Update
-from gem_train.records._columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
+from gem_train.records._columns import inflated, packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
 from gem_train.rollout._recorder import as_utf8, encoded
+from gem_train.rollout.records import check_episode
 
 _MAX_ERROR_LENGTH = 300
 """Characters of an error that a summary keeps. The episode has all of it."""
@@ -86,20 +87,18 @@ class RecordedEpisode(msgspec.Struct, frozen=True):
 
 
 def summary_fields(episode: Episode) -> dict[str, Any]:
-    """The summary of an episode as plain data, for `summary_of`."""
+    """The summary of an episode and its row of the data, as plain data."""
     fields = msgspec.structs.asdict(episode.summary())
     texts = {name: as_utf8(value) for name, value in fields.items() if isinstance(value, str)}
     error = None if episode.error is None else as_utf8(episode.error[-_MAX_ERROR_LENGTH:])
     return {**fields, **texts, "error": error, "data_index": episode.data_index}
 
 
-def summary_of(fields: dict[str, Any], split: str, entry: str = "") -> RecordedSummary:
-    """The summary of plain data.
-
-    Raises:
-        msgspec.ValidationError, KeyError: a field is missing or of another type.
-    """
-    return RecordedSummary(msgspec.convert(fields, EpisodeSummary), fields["data_index"], split, entry=entry)
+def summary_of(episode: Episode, split: str, entry: str) -> RecordedSummary:
+    """The summary of an episode that was read whole."""
+    return RecordedSummary(
+        msgspec.convert(summary_fields(episode), EpisodeSummary), episode.data_index, split, entry=entry
+    )
 
 
 def packed_episode(episode: Episode, *, full: bool) -> bytes:
@@ -123,26 +122,56 @@ def packed_episode(episode: Episode, *, full: bool) -> bytes:
     return msgspec.msgpack.encode(columns)
 
 
-def unpacked_episode(packed: bytes) -> Episode:
+def unpacked_episode(packed: bytes, summary: EpisodeSummary) -> Episode:
     """The episode of `packed_episode`.
 
+    Args:
+        packed: the bytes.
+        summary: of the episode; it says how much there has to be.
+
     Raises:
-        msgspec.DecodeError, ValueError, zlib.error: the bytes are no episode.
+        msgspec.DecodeError, ValueError, LookupError, RecursionError, zlib.error: the bytes are no episode, or not the
+            one of this summary.
     """
     columns = msgspec.msgpack.decode(packed, type=_EpisodeColumns)
-    episode = msgspec.json.decode(zlib.decompress(columns.episode), type=Episode)
-    if not columns.lengths:
-        return episode
-    ids = np.split(unpacked_ids(columns.ids), np.cumsum(columns.lengths)[:-1])
+    episode = _read_json(columns.episode)
+    if len(episode.turns) != summary.turns or len(columns.lengths) > 2 * summary.turns + 2:
+        raise ValueError(f"it has not the {summary.turns} turns of its summary")
+    if columns.lengths:
+        _add_sequences(episode, columns, summary)
+    check_episode(episode)
+    return episode
+
+
+def _read_json(packed: bytes) -> Episode:
+    found, most = inflated(packed), 1_000_000 + 4 * len(packed)
+    # An empty list takes 3 bytes of JSON and 80 of memory. Most have few brackets even with those in texts.
+    if found.count(b"[") + found.count(b"{") > most and _containers(found) > most:
+        raise ValueError(f"{len(packed)} bytes with more than {most} lists and objects")
+    return msgspec.json.decode(found, type=Episode)
+
+
+def _containers(text: bytes) -> int:
+    """The lists and objects of a JSON document."""
+    letters = np.frombuffer(text.replace(rb"\\", b"").replace(rb"\"", b""), dtype=np.uint8)
+    inside = np.logical_xor.accumulate(letters == ord('"'))
+    return int(np.count_nonzero(((letters == ord("[")) | (letters == ord("{"))) & ~inside))
+
+
+def _add_sequences(episode: Episode, columns: _EpisodeColumns, summary: EpisodeSummary) -> None:
+    """Add token sequences to an episode, without a check of the places of its turns."""
+    ends = [*accumulate(columns.lengths)]
+    ids = np.split(unpacked_ids(columns.ids, ends[-1]), ends[:-1])
     episode.sequences = [TokenSequence.starting(_token_ids(one)) for one in ids]
     for sequence, images in zip(episode.sequences, columns.images, strict=False):
         sequence.images = images
-    logprobs, place = unpacked_numbers(columns.logprobs), 0
+    logprobs, place = unpacked_numbers(columns.logprobs, summary.response_tokens), 0
     for turn in episode.turns:
         after = place + turn.end - turn.start
         episode.sequences[turn.sequence].logprobs[turn.start : turn.end] = _floats(logprobs[place:after])
         place = after
-    return episode
+    if place != len(logprobs) or any(len(one.ids) != len(one.logprobs) for one in episode.sequences):
+        raise ValueError("its log-probabilities are not one for each sampled token")
 
 
 def packed_training(update: Update, turns: IntArray, *, full: bool) -> bytes:
@@ -178,8 +207,8 @@ def add_training(trained: Trained, packed: bytes) -> None:
     _place(trained.returns, columns.position, columns.returns)
     for entries, column in ((trained.logprobs, columns.logprobs), (trained.entropies, columns.entropies)):
         if column is not None and column.sizes:
-            ends = [0, *np.cumsum(column.sizes).tolist()]
-            numbers = unpacked_numbers(column.numbers)
+            ends = [*accumulate(column.sizes, initial=0)]
+            numbers = unpacked_numbers(column.numbers, ends[-1])
             _place(entries, columns.position, [_known(numbers[first:last]) for first, last in pairwise(ends)])
 
 
@@ -189,16 +218,19 @@ def untrained(update: int, turns: int) -> Trained:
     return Trained(update, nothing, nothing.copy(), nothing.copy(), nothing.copy())
 
 
+_Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class _EpisodeColumns(msgspec.Struct):
     episode: bytes
-    lengths: list[int]
+    lengths: list[_Size]
     ids: bytes
     logprobs: bytes
     images: list[list[PlacedImage]] = []
 
 
 class _TokenColumn(msgspec.Struct):
-    sizes: list[int]
+    sizes: list[_Size]
     numbers: bytes
 
 

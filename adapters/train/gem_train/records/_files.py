@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -13,13 +13,28 @@ import msgspec
 from gem_core.episode import Episode
 from gem_core.errors import RecordsError
 from gem_core.specs import RecordSource
-from gem_train.records._content import RecordedSummary, summary_fields, summary_of, unpacked_episode
-from gem_train.records._frames import Frame, FrameReader
+from gem_train.records._content import RecordedSummary, summary_of, unpacked_episode
+from gem_train.records._frames import Body, Frame, FrameReader
+from gem_train.records._heads import (
+    EpisodeHead,
+    MetricsHead,
+    RolloutEndHead,
+    RolloutHead,
+    StartBody,
+    StartHead,
+    TextsBody,
+    TextsHead,
+    UpdateHead,
+    read_head,
+    summary_in,
+)
 from gem_train.records._token_texts import TokenText
-from gem_train.rollout.records import restored
+from gem_train.rollout.records import restored, too_deep
 
-_DECODING = (msgspec.DecodeError, ValueError, LookupError, TypeError, zlib.error)
+DAMAGED = (msgspec.DecodeError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, zlib.error)
 """What decoding raises for bytes that are no record."""
+
+_SHOWN_LINES = 3
 
 
 class Training(NamedTuple):
@@ -27,15 +42,16 @@ class Training(NamedTuple):
 
     file: FrameFile
     update: int
-    frame: Frame
+    body: Body
+    """Of the frame of the update."""
     start: int
-    """Position in the body of the frame."""
+    """Position in the body."""
     size: int
 
     def read(self) -> bytes:
         """The bytes. Raises `RecordsError` if the file is damaged there."""
         try:
-            return self.file.body(self.frame)[self.start : self.start + self.size]
+            return self.file.update(self.body)[self.start : self.start + self.size]
         except (OSError, ValueError) as error:
             raise RecordsError(f"{self.file.path}: {error}") from error
 
@@ -70,11 +86,10 @@ class FrameFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.summaries: list[RecordedSummary] = []
-        self.started: dict[str, Any] = {}
-        """Its first frame: settings, versions, detail, share, time."""
+        self.started: StartBody | None = None
+        """Its first frame, if it is whole."""
         self.texts: dict[int, TokenText] = {}
-        self.updates: list[dict[str, Any]] = []
-        """The heads of its updates."""
+        self.updates: list[UpdateHead] = []
         self.trainings: list[tuple[str, Training]] = []
         """Each with the id of its episode."""
         self.metrics: list[dict[str, float]] = []
@@ -82,9 +97,15 @@ class FrameFile:
         """Labels of the rollouts that have not ended, by id."""
         self._labels: dict[str, str] = {}
         self._reader = FrameReader(path)
-        self._frames: list[Frame] = []
+        self._bodies: list[Body] = []
+        """Of the episodes."""
+        self._newest: tuple[Body, bytes] | None = None
+        """The update that was read last: its other episodes are likely to follow."""
         self._damaged = 0
-        self._numbered: Counter[str] = Counter()
+        self._seen = 0
+        """Frames with a number."""
+        self._last = 0
+        """The number of the last of them."""
 
     def refresh(self) -> bool:
         """Read the frames that were appended."""
@@ -94,7 +115,7 @@ class FrameFile:
                 found = True
                 try:
                     self._take(frame)
-                except _DECODING:
+                except DAMAGED:
                     self._damaged += 1
         except (OSError, ValueError) as error:
             raise RecordsError(str(error)) from error
@@ -102,15 +123,18 @@ class FrameFile:
 
     def episode(self, index: int) -> Episode:
         """An episode. Raises `RecordsError` if the file is damaged there."""
-        frame = self._frames[index]
+        summary = self.summaries[index].summary
         try:
-            return unpacked_episode(self.body(frame))
-        except (OSError, *_DECODING) as error:
-            raise RecordsError(f"{self.path}: the episode {self.summaries[index].id} is damaged: {error}") from error
+            return unpacked_episode(self._reader.read(self._bodies[index]), summary)
+        except (OSError, *DAMAGED) as error:
+            raise RecordsError(f"{self.path}: the episode {summary.id} is damaged: {error}") from error
 
-    def body(self, frame: Frame) -> bytes:
-        """The body of a frame. Raises `OSError`, or `ValueError` if it is damaged."""
-        return self._reader.body(frame)
+    def update(self, body: Body) -> bytes:
+        """The body of an update. Raises `OSError`, or `ValueError` if it is damaged."""
+        if self._newest is None or self._newest[0] != body:
+            self._newest = None  # one at a time in memory
+            self._newest = body, self._reader.read(body)
+        return self._newest[1]
 
     def gaps(self) -> Iterator[str]:
         """What is missing from the file."""
@@ -118,40 +142,48 @@ class FrameFile:
             yield f"{self.path.name} ends within a record: its writer was killed, or is still writing."
         if damaged := self._damaged + self._reader.damaged:
             yield f"{self.path.name} has {_counted(damaged, 'damaged record')}."
-        if lost := self._numbered["last"] - self._numbered["seen"] - damaged:
-            yield f"{self.path.name} lacks {_counted(max(lost, 0), 'record')} that could not be written."
-        if not self.started and not damaged:
+        if (lost := self._last - self._seen - damaged) > 0:
+            yield f"{self.path.name} lacks {_counted(lost, 'record')} that could not be written."
+        if self.started is None and not damaged:
             yield f"{self.path.name} is empty: its writer was killed when it began."
 
     def _take(self, frame: Frame) -> None:
-        head = frame.head
-        if "n" in head:
-            self._numbered["seen"] += 1
-            self._numbered["last"] = head["n"]
-        kind = head["kind"]
-        if kind == "episode":
-            self.summaries.append(summary_of(head, self._labels.get(head["rollout"], "")))
-            self._frames.append(frame)
-        elif kind == "update":
-            self._take_update(frame)
-        elif kind == "texts":
-            found = msgspec.msgpack.decode(self.body(frame))
-            self.texts |= dict(zip(found["ids"], found["texts"], strict=True))
-        elif kind == "metrics":
-            self.metrics.append({**head["metrics"], "step": float(head["step"])})
-        elif kind == "rollout":
-            self._labels[head["id"]] = self.open_rollouts[head["id"]] = head["label"]
-        elif kind == "rollout_end":
-            self.open_rollouts.pop(head["id"], None)
-        elif kind == "start":
-            self.started = msgspec.json.decode(self.body(frame), type=dict[str, Any])
+        head = read_head(frame.head)
+        if isinstance(head, EpisodeHead):
+            summary = RecordedSummary(summary_in(frame.head), head.data_index, self._labels.get(head.rollout, ""))
+            self.summaries.append(summary)
+            self._bodies.append(frame.body)
+        elif isinstance(head, UpdateHead):
+            self._take_update(head, frame.body)
+        elif isinstance(head, TextsHead):
+            found = msgspec.msgpack.decode(self._reader.read(frame.body), type=TextsBody)
+            self.texts |= dict(zip(found.ids, found.texts, strict=True))
+        elif isinstance(head, MetricsHead):
+            self.metrics.append({**head.metrics, "step": float(head.step)})
+        elif isinstance(head, RolloutHead):
+            self._labels[head.id] = self.open_rollouts[head.id] = head.label
+        elif isinstance(head, RolloutEndHead):
+            self.open_rollouts.pop(head.id, None)
+        elif isinstance(head, StartHead):
+            self.started = _start_of(self._reader.read(frame.body))
+        if head.n is not None:
+            self._seen += 1
+            self._last = head.n
 
-    def _take_update(self, frame: Frame) -> None:
-        head, start = frame.head, 0
-        for name, size in zip(head["episodes"], head["sizes"], strict=True):
-            self.trainings.append((name, Training(self, head["number"], frame, start, size)))
-            start += size
+    def _take_update(self, head: UpdateHead, body: Body) -> None:
+        if sum(head.sizes) != body.size:
+            raise ValueError("the parts of an update do not make up its body")
+        starts = accumulate(head.sizes, initial=0)
+        for name, size, start in zip(head.episodes, head.sizes, starts, strict=False):
+            self.trainings.append((name, Training(self, head.number, body, start, size)))
         self.updates.append(head)
+
+
+def _start_of(body: bytes) -> StartBody:
+    started = msgspec.json.decode(body, type=StartBody)
+    if too_deep(started.settings):
+        raise ValueError("settings that are nested too deeply")
+    return started
 
 
 class LineFile:
@@ -165,7 +197,9 @@ class LineFile:
         self._rest = 0
         self._lines = 0
         self._places: list[tuple[int, int]] = []
-        self._bad: dict[int, str] = {}
+        self._bad: list[tuple[int, str]] = []
+        """Numbers and errors of the first lines that are no episodes."""
+        self._bad_count = 0
 
     def refresh(self) -> bool:
         """Read the lines that were appended."""
@@ -190,17 +224,17 @@ class LineFile:
             with self.path.open("rb") as file:
                 file.seek(start)
                 return _episode(msgspec.json.decode(file.read(size), type=dict[str, Any]))
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, *DAMAGED) as error:
             raise RecordsError(f"{self.path} has changed: {error}") from error
 
     def gaps(self) -> Iterator[str]:
         """What is missing from the file."""
         if self._rest > 0:
             yield f"{self.path.name} ends within a record: its writer was killed, or is still writing."
-        for number, error in [*self._bad.items()][:3]:
+        for number, error in self._bad:
             yield f"{self.path.name}, line {number}: {error}"
-        if len(self._bad) > 3:
-            yield f"{self.path.name} has {len(self._bad) - 3} more lines that are no episodes."
+        if more := self._bad_count - len(self._bad):
+            yield f"{self.path.name} has {more} more lines that are no episodes."
         yield from self.source.gaps
 
     def _take(self, line: bytes) -> None:
@@ -208,9 +242,11 @@ class LineFile:
         try:
             record = msgspec.json.decode(line, type=dict[str, Any])
             entry = self.source.entry_of(record) if self.source.entry_of else ""
-            summary = summary_of(summary_fields(_episode(record)), self.source.split, entry)
-        except msgspec.DecodeError as error:
-            self._bad[self._lines] = str(error)
+            summary = summary_of(_episode(record), self.source.split, entry)
+        except DAMAGED as error:
+            self._bad_count += 1
+            if len(self._bad) < _SHOWN_LINES:
+                self._bad.append((self._lines, str(error)))
         else:
             self.summaries.append(summary)
             self._places.append((self._end, len(line)))

@@ -11,7 +11,6 @@ Readers skip kinds that they do not know. Another layout of frames would have an
 
 from __future__ import annotations
 
-import contextlib
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -24,21 +23,28 @@ MAGIC = b"GEMREC4\n"
 _HEADER = struct.Struct("<IIII")
 
 
-class Frame(NamedTuple):
-    """A frame whose body is still on disk."""
+class Body(NamedTuple):
+    """The body of a frame, which is still on disk."""
 
-    head: dict[str, Any]
     start: int
-    """The position of the body in the file."""
+    """Its position in the file."""
     size: int
-    """The size of the body in bytes."""
+    """Its size in bytes."""
     crc: int
-    """The checksum of the body."""
+    """Its checksum."""
 
     @property
     def end(self) -> int:
-        """The position after the body."""
+        """The position after it."""
         return self.start + self.size
+
+
+class Frame(NamedTuple):
+    """A frame as it stands in the file."""
+
+    head: bytes
+    """Encoded, with the right checksum; see `_heads.read_head`."""
+    body: Body
 
 
 class FrameWriter:
@@ -93,7 +99,7 @@ class FrameReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damaged = 0
-        """Frames whose head is damaged."""
+        """Frames whose head does not match its checksum."""
         self.rest = 0
         """Bytes after the last whole frame, which is being written or was cut off."""
         self._end = 0
@@ -119,25 +125,24 @@ class FrameReader:
                     break
                 head = file.read(head_size)
                 self._end = start + body_size
-                with contextlib.suppress(msgspec.DecodeError):
-                    if zlib.crc32(head) == head_crc:
-                        yield Frame(msgspec.msgpack.decode(head, type=dict[str, Any]), start, body_size, body_crc)
-                        continue
-                self.damaged += 1
+                if zlib.crc32(head) == head_crc:
+                    yield Frame(head, Body(start, body_size, body_crc))
+                else:
+                    self.damaged += 1
             self.rest = max(0, size - self._end)
 
-    def body(self, frame: Frame) -> bytes:
-        """The body of a frame.
+    def read(self, body: Body) -> bytes:
+        """The bytes of a body.
 
         Raises:
             ValueError: it is damaged.
             OSError: it cannot be read.
         """
         with self.path.open("rb") as file:
-            file.seek(frame.start)
-            found = file.read(frame.size)
-        if zlib.crc32(found) != frame.crc:
-            raise ValueError(f"the record at byte {frame.start} does not match its checksum")
+            file.seek(body.start)
+            found = file.read(body.size)
+        if zlib.crc32(found) != body.crc:
+            raise ValueError(f"the record at byte {body.start} does not match its checksum")
         return found
 
 

@@ -7,9 +7,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,13 +18,15 @@ from gem_core.errors import RecordsError
 from gem_core.plugins import manager
 from gem_core.specs import RecordSource
 from gem_train.records._content import RecordedEpisode, RecordedSummary, Trained, add_training, untrained
-from gem_train.records._files import EpisodeFile, FrameFile, LineFile, Training
+from gem_train.records._files import DAMAGED, EpisodeFile, FrameFile, LineFile, Training
 from gem_train.records._recorder import SUFFIX
 from gem_train.records._token_texts import TokenText, token_pieces
 from gem_train.records._warnings import evaluation_warnings, training_warnings
 
 _METRICS = "metrics.jsonl"
 _SUBFOLDER = "records"
+_MAX_TRAINED_TURNS = 2_000_000
+"""Of an episode in all its updates: an update of a few bytes takes memory for each turn."""
 
 
 class Records:
@@ -87,12 +89,12 @@ class Records:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the run, those of the last process that started; empty if unknown."""
-        return self._started("settings")
+        return self._merged("settings")
 
     @property
     def versions(self) -> dict[str, str]:
         """Versions of the distributions that took part; empty if unknown."""
-        return self._started("versions")
+        return {name: str(version) for name, version in self._merged("versions").items()}
 
     @property
     def metrics(self) -> list[dict[str, float]]:
@@ -163,30 +165,31 @@ class Records:
                 self.summaries[index] = msgspec.structs.replace(self.summaries[index], update=first)
 
     def _by_time(self) -> list[FrameFile]:
-        return sorted(self._frames.values(), key=lambda file: file.started.get("time", 0.0))
+        return sorted(self._frames.values(), key=lambda file: file.started.time if file.started else 0.0)
 
-    def _started(self, name: str) -> dict[str, Any]:
+    def _merged(self, name: Literal["settings", "versions"]) -> dict[str, Any]:
+        """What the files say, the last one that a process began last."""
         merged: dict[str, Any] = {}
         for lines in self._lines.values():
             merged |= getattr(lines.source, name)
         for frames in self._by_time():
-            merged |= frames.started.get(name, {})
+            merged |= getattr(frames.started, name, {})
         return merged
 
     def _run_gaps(self) -> Iterator[str]:
         heads = [head for file in self._frames.values() for head in file.updates]
-        trained = {head["number"] for head in heads}
-        if absent := sorted({*range(min(trained, default=0), max(trained, default=0))} - trained):
+        trained = _intervals({head.number for head in heads})
+        if absent := [(first[1] + 1, second[0] - 1) for first, second in pairwise(trained)]:
             yield f"There is no record of {_numbers('update', absent)}."
         ranks: dict[int, set[int]] = defaultdict(set)
         for head in heads:
-            ranks[head["number"]].add(head["rank"])
-        if partial := sorted({head["number"] for head in heads if len(ranks[head["number"]]) < head["ranks"]}):
+            ranks[head.number].add(head.rank)
+        if partial := _intervals({head.number for head in heads if len(ranks[head.number]) < head.ranks}):
             yield f"Not all training processes left a record of {_numbers('update', partial)}."
-        missing = {head["number"] for head in heads if any(name not in self._indices for name in head["episodes"])}
+        missing = _intervals({head.number for head in heads if any(one not in self._indices for one in head.episodes)})
         if missing:
             count = sum(name not in self._indices for name in self._trainings)
-            yield f"Episodes of {_numbers('update', sorted(missing))} are in no file: {count}."
+            yield f"Episodes of {_numbers('update', missing)} are in no file: {count}."
         open_ = [one for file in self._frames.values() for one in file.open_rollouts.values()]
         if open_:
             yield "The run did not end: it was killed, or is still going on."
@@ -222,14 +225,17 @@ def read_episodes(path: str | Path) -> Iterator[RecordedEpisode]:
 
 
 def _updates(trainings: Iterable[Training], episode: Episode) -> list[Trained]:
-    updates: list[Trained] = []
     in_order = sorted(trainings, key=lambda one: one.update)
+    count = len({one.update for one in in_order})
+    if count * len(episode.turns) > _MAX_TRAINED_TURNS:
+        raise RecordsError(f"{in_order[0].file.path}: {count} updates of {episode.id} are too many for its turns")
+    updates: list[Trained] = []
     for number, parts in groupby(in_order, key=lambda one: one.update):
         updates.append(untrained(number, len(episode.turns)))
         for part in parts:
             try:
                 add_training(updates[-1], part.read())
-            except (ValueError, LookupError, msgspec.DecodeError) as error:
+            except DAMAGED as error:
                 raise RecordsError(f"{part.file.path}: the training on {episode.id} is damaged: {error}") from error
     return updates
 
@@ -251,7 +257,8 @@ def _line_sources(path: Path, *, alone: bool) -> list[RecordSource]:
     manager.notify("gem_record_sources", path=path, sources=sources)
     if sources or not alone:
         return sources
-    return [RecordSource("episodes", one) for one in sorted(path.glob("*.jsonl")) if one.name != _METRICS]
+    lines = (one for one in sorted(path.glob("*.jsonl")) if one.name != _METRICS and one.is_file())
+    return [RecordSource("episodes", one) for one in lines]
 
 
 def _nothing(path: Path) -> str:
@@ -261,22 +268,32 @@ def _nothing(path: Path) -> str:
     )
 
 
-def _numbers(thing: str, numbers: Sequence[int]) -> str:
-    """A few numbers in words: `update 3`, `updates 3, 5 to 9`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
+def _intervals(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Numbers as intervals, each with its first and last one."""
+    intervals: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if intervals and number == intervals[-1][1] + 1:
+            intervals[-1] = (intervals[-1][0], number)
         else:
-            runs.append([number, number])
-    shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs[:5])
-    return f"{thing}{'s' if len(numbers) > 1 else ''} {shown}{', and others' if len(runs) > 5 else ''}"
+            intervals.append((number, number))
+    return intervals
+
+
+def _numbers(thing: str, intervals: Sequence[tuple[int, int]]) -> str:
+    """A few numbers in words: `update 3`, `updates 3, 5 to 9`."""
+    shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in intervals[:5])
+    one = len(intervals) == 1 and intervals[0][0] == intervals[0][1]
+    return f"{thing}{'' if one else 's'} {shown}{', and others' if len(intervals) > 5 else ''}"
 
 
 def _metrics(path: Path) -> Iterator[dict[str, float]]:
-    with suppress(FileNotFoundError):
-        for line in path.read_text(errors="replace").splitlines():
-            with suppress(ValueError):  # being written; msgspec's own decoder refuses NaN
-                found = msgspec.convert(json.loads(line), dict[str, float])
-                if not math.isnan(found.get("step", math.nan)):
-                    yield found
+    """The lines of a report that are metrics; the last one may be on its way."""
+    try:
+        text = path.read_text(errors="replace") if path.is_file() else ""
+    except OSError:
+        return
+    for line in text.splitlines():
+        with suppress(*DAMAGED):  # msgspec's own decoder refuses NaN
+            found = msgspec.convert(json.loads(line), dict[str, float])
+            if math.isfinite(found.get("step", math.nan)):
+                yield found

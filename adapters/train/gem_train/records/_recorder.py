@@ -8,6 +8,7 @@ import platform
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ import msgspec
 import numpy as np
 
 from gem_core.episode import Episode, Run, Source
+from gem_core.errors import printable
 from gem_core.hookspecs import hookimpl
 from gem_core.seeding import derive_seed
 from gem_core.update import Update
@@ -132,7 +134,8 @@ class RunRecorder:
                 self._writer.write({**head, "n": self._frames}, body)
         except Exception as error:
             if not self._warned:
-                _log.warning("%s lacks records, and the run continues: %s", self.path, error, exc_info=error)
+                trace = printable("".join(traceback.format_exception(error)))
+                _log.warning("%s lacks records, and the run continues: %s\n%s", self.path, printable(str(error)), trace)
             self._warned = True
 
     def _episode_frame(self, episode: Episode) -> tuple[dict[str, Any], bytes]:

@@ -15,10 +15,8 @@ from gem_core.episode import Episode
 from gem_core.errors import GemError, convert_errors
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
-from gem_train.rollout.records import recorded
+from gem_train.rollout.records import MAX_DEPTH, recorded
 
-MAX_DEPTH = 100
-"""Levels of a record that are JSON; see `Recorder`."""
 _CONTAINERS = (Mapping, list, tuple, set, frozenset)
 
 

@@ -150,7 +150,7 @@ def _conditions(metrics: Mapping[str, float]) -> Iterator[Stall]:
     for env_id in [name.removeprefix("env/").removesuffix("/episodes") for name in counts] or [""]:
         yield from _of_responses(metrics, env_id)
     if metrics.get("advantage/zero") == 1 and metrics.get("episode/success", 0) < 0.5:
-        common = None if metrics["advantage/return_std"] else metrics["advantage/return_mean"]
+        common = None if metrics.get("advantage/return_std", 1) else metrics.get("advantage/return_mean")
         yield Stall("no_advantage", common_return=common)
 
 
@@ -164,8 +164,9 @@ def _of_responses(metrics: Mapping[str, float], env_id: str) -> Iterator[Stall]:
     turn, episode = (f"env/{env_id}", f"env/{env_id}") if env_id else ("turn", "episode")
     for kind, name in _SHARES:
         if metrics.get(f"{turn}/{name}") == 1 and metrics.get(f"{episode}/success") == 0:
-            tokens = None if env_id else metrics["episode/response_tokens"] / metrics["episode/turns"]
-            yield Stall(kind, env_id, tokens, metrics[f"{turn}/truncated"])
+            count, turns = metrics.get("episode/response_tokens"), metrics.get("episode/turns")
+            tokens = None if env_id or count is None or not turns else count / turns
+            yield Stall(kind, env_id, tokens, metrics.get(f"{turn}/truncated", 0.0))
 
 
 @dataclass

@@ -15,7 +15,7 @@ An episode of a model whose tokens are unknown has no sequences; `sequence`, `st
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,9 @@ import msgspec
 from gem_core.episode import Episode, Logprobs, PlacedImage, TokenSequence, Turn, as_logprobs, as_token_ids
 
 VERSION = 3
+
+MAX_DEPTH = 100
+"""Levels of a value that records have as JSON; see `gem_train.rollout.Recorder`."""
 
 
 def recorded(episode: Episode) -> dict[str, Any]:
@@ -46,20 +49,58 @@ def restored(record: dict[str, Any]) -> Episode:
     """
     version = record.get("version")
     if version != VERSION:
-        raise msgspec.ValidationError(f"a record of version {version}, but this release reads version {VERSION}")
+        said = f"a record of version {version}" if isinstance(version, int) else "a record without a version"
+        raise msgspec.ValidationError(f"{said}, but this release reads version {VERSION}")
     try:
         episode = _read({**record})
     except (LookupError, OverflowError) as error:
         raise msgspec.ValidationError(f"a turn without its tokens, or an id that is no token: {error}") from error
-    if any(not _has_tokens(episode, turn) for turn in episode.turns):
-        raise msgspec.ValidationError("a turn whose response is outside of its token sequence")
+    check_episode(episode)
     return episode
 
 
-def _has_tokens(episode: Episode, turn: Turn) -> bool:
-    if not episode.sequences:
+def check_episode(episode: Episode) -> None:
+    """Check what types do not say of an episode that was read.
+
+    Raises:
+        msgspec.ValidationError: a turn has no tokens, or those of another one; an image is none of the episode's; or an
+            info is nested more than `MAX_DEPTH` deep.
+    """
+    ends = [0] * len(episode.sequences)
+    for turn in episode.turns:
+        if not _has_tokens(episode, turn, ends):
+            raise msgspec.ValidationError("a turn whose response is outside of its token sequence, or in another one")
+        if ends:
+            ends[turn.sequence] = turn.end
+        if too_deep(turn.info):
+            raise msgspec.ValidationError(f"an info that is nested more than {MAX_DEPTH} deep")
+    for sequence in episode.sequences:
+        if not all(_has_image(episode, sequence, image) for image in sequence.images):
+            raise msgspec.ValidationError("an image that is none of the episode, or outside of its token sequence")
+
+
+def too_deep(value: Any) -> bool:
+    """Whether plain data is nested more than `MAX_DEPTH` deep, so that programs that walk it may fail."""
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        parts = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _has_tokens(episode: Episode, turn: Turn, ends: Sequence[int]) -> bool:
+    """Whether the response of a turn is in its sequence, behind those of the turns before it."""
+    if not ends:
         return turn.sequence == turn.start == turn.end == 0
-    return turn.sequence >= 0 and 0 <= turn.start < turn.end <= len(episode.sequences[turn.sequence].ids)
+    if not 0 <= turn.sequence < len(ends):
+        return False
+    return ends[turn.sequence] <= turn.start < turn.end <= len(episode.sequences[turn.sequence].ids)
+
+
+def _has_image(episode: Episode, sequence: TokenSequence, image: PlacedImage) -> bool:
+    return 0 <= image.index < len(episode.images) and 0 <= image.start <= image.end <= len(sequence.ids)
 
 
 def _sampled(episode: Episode, number: int) -> list[float]:

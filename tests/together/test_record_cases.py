@@ -1,0 +1,214 @@
+"""Records of others (`cases/README.md`): what is whole stays readable, and a few bytes take no gigabytes."""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gem_core.episode import Episode, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
+from gem_train.records import Records, RecordsError, RunRecorder, open_records
+from gem_viewer._page import write_page
+
+CASES = [json.loads(line) for line in (Path(__file__).parent / "cases" / "records.jsonl").read_text().splitlines()]
+READ = [pytest.param(case, id=case["id"]) for case in CASES if "evaluation" not in case]
+MAGIC = b"GEMREC4\n"
+MEMORY = 512 << 20
+
+
+def spelled_out(value: Any) -> Any:
+    """A value of a case with what JSON has no short form for."""
+    if isinstance(value, dict):
+        match [*value.items()]:
+            case [("repeat", [text, times])]:
+                return text * times
+            case [("concat", parts)]:
+                return "".join(map(spelled_out, parts))
+            case [("nan", _)]:
+                return math.nan
+            case [("zlib", [text, millions])]:
+                return deflated(text.encode(), millions * 1_000_000)
+        return {key: spelled_out(one) for key, one in value.items()}
+    return [spelled_out(one) for one in value] if isinstance(value, list) else value
+
+
+def deflated(text: bytes, times: int) -> bytes:
+    deflate, block = zlib.compressobj(), text * 1000
+    return b"".join([*(deflate.compress(block) for _ in range(times // 1000)), deflate.flush()])
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The head and the columns of an episode that was played."""
+    recorder = RunRecorder(tmp_path_factory.mktemp("honest"))
+    sequence = TokenSequence.starting(as_token_ids([1, 2, 3]))
+    sequence.add_response(as_token_ids([4, 5]), as_logprobs([-0.5, -1.0]))
+    turn = Turn(0, 3, 5, "seen", "said", "said", False, 1.0, {"a": [1]})
+    ended = {"stop_reason": StopReason.TERMINATED, "run": "r"}
+    recorder.gem_episode_end(Episode("demo:A-v0", 1, turns=[turn], sequences=[sequence], **ended))
+    recorder.close()
+    data, place = recorder.path.read_bytes(), len(MAGIC)
+    while place < len(data):
+        head_size, _, body_size, _ = struct.unpack_from("<IIII", data, place)
+        head = msgspec.msgpack.decode(data[place + 16 : place + 16 + head_size])
+        place += 16 + head_size + body_size
+    return head, msgspec.msgpack.decode(data[place - body_size :])
+
+
+def frame(made: dict[str, Any], honest: tuple[dict[str, Any], dict[str, Any]]) -> bytes:
+    body = b""
+    if "episode" in made:
+        changes = spelled_out(made["episode"])
+        head, columns = ({**one, **changes.get(name, {})} for one, name in zip(honest, ("head", "columns"), strict=True))
+        for name in changes.get("without", ()):
+            head.pop(name, None)
+        encoded, body = msgspec.msgpack.encode(head), msgspec.msgpack.encode(columns)
+    elif "head_hex" in made:
+        encoded = bytes.fromhex(made["head_hex"]) * made.get("head_times", 1)
+        encoded += bytes.fromhex(made.get("head_tail_hex", ""))
+    else:
+        encoded = msgspec.msgpack.encode(spelled_out(made["head"]))
+    if "body" in made:
+        body = spelled_out(made["body"]).encode()
+    elif "body_json" in made:
+        body = json.dumps(spelled_out(made["body_json"])).encode()
+    elif "body_msgpack" in made:
+        body = msgspec.msgpack.encode(spelled_out(made["body_msgpack"]))
+    sizes = struct.pack("<IIII", len(encoded), zlib.crc32(encoded), len(body), zlib.crc32(body))
+    whole = sizes + encoded + body
+    return whole[: len(whole) - made.get("cut", 0)]
+
+
+def written(case: dict[str, Any], folder: Path, honest: tuple[dict[str, Any], dict[str, Any]]) -> Path:
+    """The file, or the folder that is to be opened."""
+    for name, text in case.get("files", {}).items():
+        (folder / name).write_text(spelled_out(text))
+    if "lines" in case:
+        path = folder / "episodes.jsonl"
+        path.write_text("".join(f"{spelled_out(line)}\n" for line in case["lines"]))
+    else:
+        path = folder / "a.gemrec"
+        path.write_bytes(MAGIC + b"".join(frame(one, honest) for one in case["frames"]))
+    return folder if case.get("folder") else path
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """This process gets `MEMORY` more than it has; further memory is a `MemoryError`."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def everything(records: Records) -> dict[str, Any]:
+    """All that a reader shows."""
+    assert isinstance(records.gaps, list)
+    assert isinstance(records.versions, dict)
+    assert isinstance(records.warnings, list)
+    read = 0
+    for index in range(len(records.summaries)):
+        try:
+            records.episode(index)
+        except RecordsError:
+            continue
+        read += 1
+    return {"settings": records.settings, "metrics": records.metrics, "episodes": read}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_reading(case: dict[str, Any], tmp_path: Path, honest: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    path = written(case, tmp_path, honest)
+    with little_memory():
+        try:
+            records = open_records(path)
+        except RecordsError:
+            assert "keeps" not in case, case["reason"]
+            return
+        found = everything(records)
+        write_page([records], tmp_path / "page.html", done=lambda _: None)
+    kept = case.get("keeps", {})
+    assert {name: found[name] for name in kept} == kept, case["reason"]
+
+
+def update(number: int, parts: list[bytes], episode: str) -> dict[str, Any]:
+    head = {"kind": "update", "number": number, "rank": 0, "ranks": 1}
+    return head | {"episodes": [episode] * len(parts), "sizes": [*map(len, parts)]}
+
+
+PART = msgspec.msgpack.encode({"position": [], "advantage": [], "return": [], "logprobs": None, "entropies": None})
+TURN = b'{"sequence":0,"start":0,"end":0,"observation":"","response":"","action":"","truncated":false},'
+
+
+def raw(head: dict[str, Any], body: bytes = b"") -> bytes:
+    encoded = msgspec.msgpack.encode(head)
+    return struct.pack("<IIII", len(encoded), zlib.crc32(encoded), len(body), zlib.crc32(body)) + encoded + body
+
+
+def episode_of(honest: tuple[dict[str, Any], dict[str, Any]], text: bytes, turns: int, **columns: Any) -> bytes:
+    """An episode of this JSON."""
+    head = honest[0] | {"turns": turns}
+    body = {**honest[1], "episode": zlib.compress(text), "lengths": [], "ids": b"", "logprobs": b"", **columns}
+    return raw(head, msgspec.msgpack.encode(body))
+
+
+def bombs(honest: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, bytes]:
+    """Files of some kilobytes that would take gigabytes."""
+    begin, many = b'{"env_id":"a","seed":1,"turns":[', 100_000
+    lists = TURN[:-2] + b',"info":{"a":[' + b"[]," * 5_000_000 + b"0]}}]}"
+    turns = begin + (TURN * many)[:-1] + b"]}"
+    own = honest[0]["id"]
+    constant = zlib.compress(bytes(4 * 4_000_000))
+    said = Turn(0, 3_999_999, 4_000_000, "seen", "said", "said", False)
+    long = msgspec.json.encode(Episode("a", 1, turns=[said]))
+    texts = msgspec.msgpack.encode({"ids": [0], "texts": ["x" * 100_000]})
+    one = {"lengths": [4_000_000], "ids": constant, "logprobs": zlib.compress(bytes(4))}
+    return {
+        "lists": episode_of(honest, begin + lists, 1),
+        "sequences": episode_of(honest, begin + TURN[:-1] + b"]}", 1, lengths=[0] * many, ids=zlib.compress(b"")),
+        "ids": episode_of(honest, long, 1, **(one | {"lengths": [400_000_000]})),
+        "updates of many turns": episode_of(honest, turns, many)
+        + b"".join(raw(update(number, [PART], own), PART) for number in range(1, 1000)),
+        "a long text of a token": raw({"kind": "texts"}, texts)
+        + raw(honest[0] | {"turns": 1, "response_tokens": 1}, msgspec.msgpack.encode({"episode": zlib.compress(long)} | one)),
+        "metrics": b"".join(
+            raw({"kind": "metrics", "step": number, "metrics": {f"m{number}": 0.5}}) for number in range(20_000)
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["lists", "sequences", "ids", "updates of many turns", "a long text of a token", "metrics"])
+def test_a_small_file_takes_little_memory(
+    name: str, tmp_path: Path, honest: tuple[dict[str, Any], dict[str, Any]]
+) -> None:
+    path = tmp_path / "a.gemrec"
+    path.write_bytes(MAGIC + raw({"kind": "start"}, b"{}") + bombs(honest)[name])
+    assert path.stat().st_size < 2_000_000
+    with little_memory():
+        records = open_records(path)
+        everything(records)
+        write_page([records], tmp_path / "page.html", done=lambda _: None)
+
+
+def test_honest_episodes_that_compress_well_are_read(
+    tmp_path: Path, honest: tuple[dict[str, Any], dict[str, Any]]
+) -> None:
+    """A policy that repeats itself, brackets included."""
+    said = "[{" * 2_000_000
+    turn = Turn(0, 0, 0, "seen", said, said, False)
+    text = msgspec.json.encode(Episode("a", 1, turns=[turn]))
+    path = tmp_path / "a.gemrec"
+    path.write_bytes(MAGIC + episode_of(honest, text, 1))
+    assert open_records(path).episode(0).episode.turns[0].response == said
