@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from gem_core.cli._terminal import plugins_at_work as plugins_at_work
     from gem_core.cli._terminal import print_json as print_json
     from gem_core.cli._terminal import print_table as print_table
-    from gem_core.errors import printable as printable
     from gem_core.cli._terminal import say as say
     from gem_core.cli._terminal import warn as warn
+    from gem_core.errors import printable as printable
 
 _TERMINAL = ("Row", "first_line", "plugins_at_work", "print_json", "print_table", "printable", "say", "warn")
 _HOME = {"parse_settings": "_settings"} | dict.fromkeys(_TERMINAL, "_terminal")

@@ -431,6 +431,16 @@ def test_a_failing_listener_is_logged_by_name_and_the_others_hear(site: Site, ca
     assert "KeyError: 'store'" in caplog.text
 
 
+def test_log_lines_hold_no_codes_that_a_terminal_obeys(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.add("broken", r"raise OSError('\x1b[2J gone')")
+    site.add("failing", "@hookimpl\ndef gem_rollout_end(error):\n" + r"    raise OSError('\x1b]0;gone')")
+    manager = site.manager()
+    with caplog.at_level(logging.WARNING, "gem_core.plugins"):
+        manager.load_all()
+        manager.notify("gem_rollout_end", run="run", error=None)
+    assert ("\x1b" in caplog.text, caplog.text.count(r"\x1b")) == (False, 3)
+
+
 def test_a_failing_object_is_logged_by_its_type(caplog: pytest.LogCaptureFixture) -> None:
     class Tracker:
         @hookimpl

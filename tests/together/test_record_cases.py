@@ -68,7 +68,9 @@ def frame(made: dict[str, Any], honest: tuple[dict[str, Any], dict[str, Any]]) -
     body = b""
     if "episode" in made:
         changes = spelled_out(made["episode"])
-        head, columns = ({**one, **changes.get(name, {})} for one, name in zip(honest, ("head", "columns"), strict=True))
+        head, columns = (
+            {**one, **changes.get(name, {})} for one, name in zip(honest, ("head", "columns"), strict=True)
+        )
         for name in changes.get("without", ()):
             head.pop(name, None)
         encoded, body = msgspec.msgpack.encode(head), msgspec.msgpack.encode(columns)
@@ -159,7 +161,7 @@ def raw(head: dict[str, Any], body: bytes = b"") -> bytes:
 
 def episode_of(honest: tuple[dict[str, Any], dict[str, Any]], text: bytes, turns: int, **columns: Any) -> bytes:
     """An episode of this JSON."""
-    head = honest[0] | {"turns": turns}
+    head = honest[0] | {"turns": turns, "response_tokens": 1}
     body = {**honest[1], "episode": zlib.compress(text), "lengths": [], "ids": b"", "logprobs": b"", **columns}
     return raw(head, msgspec.msgpack.encode(body))
 
@@ -182,14 +184,16 @@ def bombs(honest: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, bytes]:
         "updates of many turns": episode_of(honest, turns, many)
         + b"".join(raw(update(number, [PART], own), PART) for number in range(1, 1000)),
         "a long text of a token": raw({"kind": "texts"}, texts)
-        + raw(honest[0] | {"turns": 1, "response_tokens": 1}, msgspec.msgpack.encode({"episode": zlib.compress(long)} | one)),
+        + episode_of(honest, long, 1, **one),
         "metrics": b"".join(
             raw({"kind": "metrics", "step": number, "metrics": {f"m{number}": 0.5}}) for number in range(20_000)
         ),
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["lists", "sequences", "ids", "updates of many turns", "a long text of a token", "metrics"])
+@pytest.mark.parametrize(
+    "name", ["lists", "sequences", "ids", "updates of many turns", "a long text of a token", "metrics"]
+)
 def test_a_small_file_takes_little_memory(
     name: str, tmp_path: Path, honest: tuple[dict[str, Any], dict[str, Any]]
 ) -> None:

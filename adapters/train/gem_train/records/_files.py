@@ -171,7 +171,7 @@ class FrameFile:
             self._last = head.n
 
     def _take_update(self, head: UpdateHead, body: Body) -> None:
-        if sum(head.sizes) != body.size:
+        if len(head.episodes) != len(head.sizes) or sum(head.sizes) != body.size:
             raise ValueError("the parts of an update do not make up its body")
         starts = accumulate(head.sizes, initial=0)
         for name, size, start in zip(head.episodes, head.sizes, starts, strict=False):
