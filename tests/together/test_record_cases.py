@@ -36,14 +36,16 @@ def spelled_out(value: Any) -> Any:
             case [("nan", _)]:
                 return math.nan
             case [("zlib", [text, millions])]:
-                return deflated(text.encode(), millions * 1_000_000)
+                return deflated(text.encode(), millions)
         return {key: spelled_out(one) for key, one in value.items()}
     return [spelled_out(one) for one in value] if isinstance(value, list) else value
 
 
-def deflated(text: bytes, times: int) -> bytes:
-    deflate, block = zlib.compressobj(), text * 1000
-    return b"".join([*(deflate.compress(block) for _ in range(times // 1000)), deflate.flush()])
+def deflated(text: bytes, millions: int) -> bytes:
+    """What inflates to so many million times the text. Only a reader without a limit finds that its checksum is wrong."""
+    deflate, block = zlib.compressobj(), text * 1_000_000
+    first, next_ = (deflate.compress(block) + deflate.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    return first + next_ * (millions - 1) + deflate.flush()
 
 
 @pytest.fixture(scope="module")
