@@ -24,8 +24,8 @@ from gem_train.records import RecordsError, open_records
 
 MAGIC = b"GEMREC4\n"
 ODD: tuple[Any, ...] = (
-    None, True, -1, 0, 1, 7, 2**31, 2**63 - 1, 2**64 - 1, -(2**63), 0.5, float("nan"), float("inf"), "", "two", "\x1b[2J",
-    "episode", b"", b"\xff", [], [2], [[]], [None], ["a", 1], {}, {"a": 1}, {"a": {"b": []}},
+    None, True, -1, 0, 1, 7, 2**31, 2**63 - 1, 2**64 - 1, -(2**63), 0.5, float("nan"), float("inf"),
+    "", "two", "\x1b[2J", "episode", b"", b"\xff", [], [2], [[]], [None], ["a", 1], {}, {"a": 1}, {"a": {"b": []}},
 )  # fmt: skip
 
 Frame = tuple[bytes, bytes]

@@ -36,7 +36,7 @@ from gem_evaluation._records import (
     read_played,
 )
 from gem_train.rollout import as_utf8, drop_partial_line, encoded
-from gem_train.rollout.records import MAX_DEPTH, too_deep
+from gem_train.rollout.records import check_depth
 
 RUN, EPISODES, FAILURES = "run.json", "episodes.jsonl", "failures.jsonl"
 
@@ -118,6 +118,7 @@ def read_identity(folder: Path) -> dict[str, Any]:
     try:
         document = msgspec.json.decode((folder / RUN).read_bytes(), type=dict[str, Any])
         check_version(document)
+        check_depth(document)
         return msgspec.convert(document.get("identity"), dict[str, Any])
     except FileNotFoundError as error:
         raise EvaluationError(f"{folder} is no folder of an evaluation: it has no {RUN}") from error
@@ -133,13 +134,11 @@ def record_source(folder: Path) -> RecordSource | None:
     gaps: list[str] = []
     try:
         identity = read_identity(folder)
-        if too_deep(identity):
-            raise EvaluationError(f"{folder / RUN} is nested more than {MAX_DEPTH} deep")
         failed = {one.key for one in read_failures(folder)}
         if left := failed and failed - {one.key for one in read_results(folder)}:
             gaps = [f"Episodes that failed and are not among these: {len(left)}."]
     except EvaluationError as error:
-        identity, gaps = {}, [str(error)]
+        gaps = [str(error)]
     versions = identity.get("versions")
     return RecordSource(
         "evaluation",

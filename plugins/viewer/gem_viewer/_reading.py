@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gem_core.errors import RecordsError
@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from gem_train.records import RecordedEpisode, Records
 
 
-def block_of(records: Records, start: int, unreadable: dict[int, str]) -> list[RecordedEpisode | Unreadable]:
-    """The episodes of a shard.
+def block_of(records: Records, start: int, unreadable: dict[int, str]) -> Iterator[RecordedEpisode | Unreadable]:
+    """The episodes of a shard, one at a time.
 
     Args:
         records: the run.
         start: the place of the first.
         unreadable: gets the places of those that are damaged, and what is wrong with them.
     """
-    return [_read_episode(records, at, unreadable) for at in range(start, min(start + BLOCK, len(records.summaries)))]
+    for index in range(start, min(start + BLOCK, len(records.summaries))):
+        yield _read_episode(records, index, unreadable)
 
 
 def unreadable_gaps(unreadable: Mapping[int, str]) -> list[str]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 BLOCK = 50
 """Episodes of a shard."""
 
-_SPARE_TEXT = 1_000_000
+_SPARE_TEXT = 100_000
 """Characters of tokens in which a text may be looked for, beside 8 for each of its own."""
 
 _UNIT = 1e-6
@@ -102,25 +102,26 @@ class TokenTable:
         return {"ids": ids, "texts": [[*one] if isinstance(one, bytes) else one for one in texts]}
 
 
-def shard(episodes: Sequence[RecordedEpisode | Unreadable], table: TokenTable, level: int = 6) -> list[bytes]:
+def shard(episodes: Iterable[RecordedEpisode | Unreadable], table: TokenTable, level: int = 6) -> list[bytes]:
     """The parts of a shard.
 
     Args:
-        episodes: at most `BLOCK`.
+        episodes: at most `BLOCK`. Only one of them has to be in memory at a time.
         table: the tokens of their run; gets those that it lacks.
         level: of compression, 1 to 9.
     """
-    read = [one for one in episodes if not isinstance(one, Unreadable)]
-    sequences = (sequence.ids for one in read for sequence in one.episode.sequences)
-    places = [place for ids in sequences for place in table.places(ids)]
+    details: list[bytes] = []
+    places: list[Codes] = []
+    numbers: list[bytes] = []
+    for one in episodes:
+        details.append(as_json(_details(one, table)))
+        numbers.append(_packed_numbers(one, level))
+        if not isinstance(one, Unreadable):
+            places += [np.array(table.places(sequence.ids), np.uint32) for sequence in one.episode.sequences]
     width = 2 if len(table) <= 1 << 16 else 4
-    details = {"width": width, "episodes": [_details(one, table) for one in episodes]}
-    tokens = _shuffled(np.array(places, f"u{width}"))
-    return [
-        _deflated(as_json(details), level),
-        _deflated(tokens, level),
-        *(_packed_numbers(one, level) for one in episodes),
-    ]
+    all_details = b'{"width":%d,"episodes":[%s]}' % (width, b",".join(details))
+    tokens = _shuffled(_joined(places).astype(f"u{width}"))
+    return [_deflated(all_details, level), _deflated(tokens, level), *numbers]
 
 
 def as_json(value: Any) -> bytes:
@@ -211,9 +212,10 @@ def _turn(turn: Turn) -> dict[str, Any]:
 
 def _info(info: Mapping[str, Any]) -> str:
     try:
-        return json.dumps(info, ensure_ascii=False, indent=2, default=repr)
+        plain, shown = (json.dumps(info, ensure_ascii=False, indent=indent, default=repr) for indent in (None, 2))
     except (TypeError, ValueError, RecursionError):  # keys that are no texts, or a value within itself
         return repr(info)
+    return shown if len(shown) <= 8 * len(plain) else plain  # many empty lists, many levels deep
 
 
 def _trained(episode: Episode, trained: Trained) -> dict[str, Any]:

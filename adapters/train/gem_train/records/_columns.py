@@ -4,8 +4,6 @@ Token ids are int32. Numbers per token are integers of 1e-6, so the largest erro
 codes, and other numbers are clipped to 2,147 in magnitude. Zigzag coding makes small negative integers small positive
 ones. The bytes are stored in planes, lowest bytes first, because the upper planes are mostly zeros. Deflate has a mode
 for such runs, which costs half of its usual mode and leaves fewer bytes.
-
-Readers say how many numbers there have to be, so that a few bytes of a file cannot become gigabytes.
 """
 
 from __future__ import annotations
@@ -16,7 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gem_train.records._deflate import deflated, inflated
+
 STEP = 1e-6
+_RATIO = 32
+"""The sequences of a bounded history repeat themselves."""
 _NAN, _MINUS_INF, _PLUS_INF = -(2**31), -(2**31) + 1, 2**31 - 1
 
 
@@ -27,7 +29,7 @@ def packed_ids(ids: ArrayLike, *, repetitive: bool = False) -> bytes:
         ids: int32.
         repetitive: the ids contain long repeats, as the sequences of a bounded history do.
     """
-    return _deflated(np.asarray(ids, dtype="<i4"), zlib.Z_DEFAULT_STRATEGY if repetitive else zlib.Z_RLE)
+    return _packed(np.asarray(ids, dtype="<i4"), zlib.Z_DEFAULT_STRATEGY if repetitive else zlib.Z_RLE)
 
 
 def unpacked_ids(packed: bytes, count: int) -> NDArray[np.int32]:
@@ -44,7 +46,7 @@ def packed_numbers(numbers: ArrayLike) -> bytes:
         steps[exact == -np.inf] = _MINUS_INF
         steps[exact == np.inf] = _PLUS_INF
     whole = steps.astype("<i4")
-    return _deflated((whole << 1) ^ (whole >> 31), zlib.Z_RLE)
+    return _packed((whole << 1) ^ (whole >> 31), zlib.Z_RLE)
 
 
 def unpacked_numbers(packed: bytes, count: int) -> NDArray[np.float32]:
@@ -57,41 +59,13 @@ def unpacked_numbers(packed: bytes, count: int) -> NDArray[np.float32]:
     return numbers.astype(np.float32)
 
 
-def _deflated(numbers: Any, strategy: int) -> bytes:
+def _packed(numbers: Any, strategy: int) -> bytes:
     planes: Any = np.frombuffer(numbers.tobytes(), dtype=np.uint8)
-    deflate = zlib.compressobj(strategy=strategy)
-    return deflate.compress(planes.reshape(-1, 4).T.tobytes()) + deflate.flush()
-
-
-def inflated(packed: bytes) -> bytes:
-    """Deflated bytes, inflated.
-
-    Raises:
-        ValueError, zlib.error: they are not whole, or become more than any episode of this size has.
-    """
-    return _inflated(packed, _limit(packed))
+    return deflated(planes.reshape(-1, 4).T.tobytes(), _RATIO, strategy)
 
 
 def _unpacked(packed: bytes, count: int, kind: str) -> Any:
-    size = 4 * count
-    if size > _limit(packed):
-        raise ValueError(f"{len(packed)} bytes cannot be {count} numbers")
-    planes: Any = np.frombuffer(_inflated(packed, size), dtype=np.uint8)
-    if len(planes) != size:
+    planes: Any = np.frombuffer(inflated(packed, _RATIO), dtype=np.uint8)
+    if len(planes) != 4 * count:
         raise ValueError(f"{len(planes)} bytes instead of {count} numbers")
     return np.frombuffer(planes.reshape(4, -1).T.tobytes(), dtype=kind)
-
-
-def _limit(packed: bytes) -> int:
-    """The most that these bytes may become: deflate alone would allow 1,032 times as many."""
-    return (16 << 20) + 32 * len(packed)
-
-
-def _inflated(packed: bytes, limit: int) -> bytes:
-    inflate = zlib.decompressobj()
-    found = inflate.decompress(packed, limit + 1)
-    if len(found) > limit:
-        raise ValueError(f"{len(packed)} bytes inflate to more than {limit}")
-    if not inflate.eof:
-        raise ValueError("the deflated bytes are cut off")
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Annotated, Any, TypeAlias
@@ -22,12 +21,16 @@ from gem_core.episode import (
 )
 from gem_core.turn_batch import FloatArray, IntArray
 from gem_core.update import Update
-from gem_train.records._columns import inflated, packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
+from gem_train.records._columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
+from gem_train.records._deflate import deflated, inflated
 from gem_train.rollout._recorder import as_utf8, encoded
 from gem_train.rollout.records import check_episode
 
 _MAX_ERROR_LENGTH = 300
 """Characters of an error that a summary keeps. The episode has all of it."""
+
+_RATIO = 8
+"""A byte of JSON becomes up to 30 of memory."""
 
 
 class RecordedSummary(msgspec.Struct, frozen=True):
@@ -112,7 +115,7 @@ def packed_episode(episode: Episode, *, full: bool) -> bytes:
     fields: dict[str, Any] = {**msgspec.structs.asdict(kept), "sequences": []}
     ids = [np.asarray(sequence.ids, dtype=np.int32) for sequence in kept.sequences]
     columns: dict[str, Any] = {
-        "episode": zlib.compress(encoded(fields, kept)),
+        "episode": deflated(encoded(fields, kept), _RATIO),
         "lengths": [len(one) for one in ids],
         "ids": packed_ids(np.concatenate(ids), repetitive=len(ids) > 1) if ids else b"",
         "logprobs": packed_numbers(_sampled_logprobs(kept)) if ids else b"",
@@ -122,56 +125,41 @@ def packed_episode(episode: Episode, *, full: bool) -> bytes:
     return msgspec.msgpack.encode(columns)
 
 
-def unpacked_episode(packed: bytes, summary: EpisodeSummary) -> Episode:
+def unpacked_episode(packed: bytes, turns: int) -> Episode:
     """The episode of `packed_episode`.
 
     Args:
         packed: the bytes.
-        summary: of the episode; it says how much there has to be.
+        turns: how many its summary has.
 
     Raises:
-        msgspec.DecodeError, ValueError, LookupError, RecursionError, zlib.error: the bytes are no episode, or not the
-            one of this summary.
+        msgspec.DecodeError, ValueError, RecursionError, zlib.error: the bytes are no such episode.
     """
     columns = msgspec.msgpack.decode(packed, type=_EpisodeColumns)
-    episode = _read_json(columns.episode)
-    if len(episode.turns) != summary.turns or len(columns.lengths) > 2 * summary.turns + 2:
-        raise ValueError(f"it has not the {summary.turns} turns of its summary")
+    episode = msgspec.json.decode(inflated(columns.episode, _RATIO), type=Episode)
+    if len(episode.turns) != turns or len(columns.lengths) > 2 * turns + 2:
+        raise ValueError(f"it does not have the {turns} turns of its summary")
     if columns.lengths:
-        _add_sequences(episode, columns, summary)
+        _add_sequences(episode, columns)
     check_episode(episode)
+    if columns.lengths:
+        _add_logprobs(episode, columns.logprobs)
     return episode
 
 
-def _read_json(packed: bytes) -> Episode:
-    found, most = inflated(packed), 1_000_000 + 4 * len(packed)
-    # An empty list takes 3 bytes of JSON and 80 of memory. Most have few brackets even with those in texts.
-    if found.count(b"[") + found.count(b"{") > most and _containers(found) > most:
-        raise ValueError(f"{len(packed)} bytes with more than {most} lists and objects")
-    return msgspec.json.decode(found, type=Episode)
-
-
-def _containers(text: bytes) -> int:
-    """The lists and objects of a JSON document."""
-    letters = np.frombuffer(text.replace(rb"\\", b"").replace(rb"\"", b""), dtype=np.uint8)
-    inside = np.logical_xor.accumulate(letters == ord('"'))
-    return int(np.count_nonzero(((letters == ord("[")) | (letters == ord("{"))) & ~inside))
-
-
-def _add_sequences(episode: Episode, columns: _EpisodeColumns, summary: EpisodeSummary) -> None:
-    """Add token sequences to an episode, without a check of the places of its turns."""
+def _add_sequences(episode: Episode, columns: _EpisodeColumns) -> None:
     ends = [*accumulate(columns.lengths)]
     ids = np.split(unpacked_ids(columns.ids, ends[-1]), ends[:-1])
     episode.sequences = [TokenSequence.starting(_token_ids(one)) for one in ids]
     for sequence, images in zip(episode.sequences, columns.images, strict=False):
         sequence.images = images
-    logprobs, place = unpacked_numbers(columns.logprobs, summary.response_tokens), 0
-    for turn in episode.turns:
-        after = place + turn.end - turn.start
-        episode.sequences[turn.sequence].logprobs[turn.start : turn.end] = _floats(logprobs[place:after])
-        place = after
-    if place != len(logprobs) or any(len(one.ids) != len(one.logprobs) for one in episode.sequences):
-        raise ValueError("its log-probabilities are not one for each sampled token")
+
+
+def _add_logprobs(episode: Episode, packed: bytes) -> None:
+    ends = [*accumulate((turn.end - turn.start for turn in episode.turns), initial=0)]
+    numbers = unpacked_numbers(packed, ends[-1])
+    for turn, (first, last) in zip(episode.turns, pairwise(ends), strict=True):
+        episode.sequences[turn.sequence].logprobs[turn.start : turn.end] = _floats(numbers[first:last])
 
 
 def packed_training(update: Update, turns: IntArray, *, full: bool) -> bytes:
@@ -192,8 +180,8 @@ def packed_training(update: Update, turns: IntArray, *, full: bool) -> bytes:
     return msgspec.msgpack.encode(columns)
 
 
-def add_training(trained: Trained, packed: bytes) -> None:
-    """Add what one process trained on.
+def add_training(trained: Trained, packed: bytes) -> int:
+    """Add what one process trained on. Returns how many numbers per token there were.
 
     Args:
         trained: with an entry for each turn of the episode.
@@ -202,7 +190,7 @@ def add_training(trained: Trained, packed: bytes) -> None:
     Raises:
         msgspec.DecodeError, ValueError, IndexError, zlib.error: the bytes are no training on this episode.
     """
-    columns = msgspec.msgpack.decode(packed, type=_TrainingColumns)
+    columns, count = msgspec.msgpack.decode(packed, type=_TrainingColumns), 0
     _place(trained.advantages, columns.position, columns.advantage)
     _place(trained.returns, columns.position, columns.returns)
     for entries, column in ((trained.logprobs, columns.logprobs), (trained.entropies, columns.entropies)):
@@ -210,6 +198,8 @@ def add_training(trained: Trained, packed: bytes) -> None:
             ends = [*accumulate(column.sizes, initial=0)]
             numbers = unpacked_numbers(column.numbers, ends[-1])
             _place(entries, columns.position, [_known(numbers[first:last]) for first, last in pairwise(ends)])
+            count += ends[-1]
+    return count
 
 
 def untrained(update: int, turns: int) -> Trained:

@@ -29,7 +29,7 @@ from gem_train.records._heads import (
     summary_in,
 )
 from gem_train.records._token_texts import TokenText
-from gem_train.rollout.records import restored, too_deep
+from gem_train.rollout.records import check_depth, restored
 
 DAMAGED = (msgspec.DecodeError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, zlib.error)
 """What decoding raises for bytes that are no record."""
@@ -51,7 +51,7 @@ class Training(NamedTuple):
     def read(self) -> bytes:
         """The bytes. Raises `RecordsError` if the file is damaged there."""
         try:
-            return self.file.update(self.body)[self.start : self.start + self.size]
+            return self.file.part(self.body, self.start, self.size)
         except (OSError, ValueError) as error:
             raise RecordsError(f"{self.file.path}: {error}") from error
 
@@ -99,8 +99,8 @@ class FrameFile:
         self._reader = FrameReader(path)
         self._bodies: list[Body] = []
         """Of the episodes."""
-        self._newest: tuple[Body, bytes] | None = None
-        """The update that was read last: its other episodes are likely to follow."""
+        self._checked: set[Body] = set()
+        """Of the updates, those whose checksum is right."""
         self._damaged = 0
         self._seen = 0
         """Frames with a number."""
@@ -125,16 +125,16 @@ class FrameFile:
         """An episode. Raises `RecordsError` if the file is damaged there."""
         summary = self.summaries[index].summary
         try:
-            return unpacked_episode(self._reader.read(self._bodies[index]), summary)
+            return unpacked_episode(self._reader.read(self._bodies[index]), summary.turns)
         except (OSError, *DAMAGED) as error:
             raise RecordsError(f"{self.path}: the episode {summary.id} is damaged: {error}") from error
 
-    def update(self, body: Body) -> bytes:
-        """The body of an update. Raises `OSError`, or `ValueError` if it is damaged."""
-        if self._newest is None or self._newest[0] != body:
-            self._newest = None  # one at a time in memory
-            self._newest = body, self._reader.read(body)
-        return self._newest[1]
+    def part(self, body: Body, start: int, size: int) -> bytes:
+        """Bytes of the body of an update. Raises `OSError`, or `ValueError` if the body is damaged."""
+        if body not in self._checked:
+            self._reader.read(body)
+            self._checked.add(body)
+        return self._reader.part(body, start, size)
 
     def gaps(self) -> Iterator[str]:
         """What is missing from the file."""
@@ -165,7 +165,9 @@ class FrameFile:
         elif isinstance(head, RolloutEndHead):
             self.open_rollouts.pop(head.id, None)
         elif isinstance(head, StartHead):
-            self.started = _start_of(self._reader.read(frame.body))
+            started = msgspec.json.decode(self._reader.read(frame.body), type=StartBody)
+            check_depth(started.settings)
+            self.started = started
         if head.n is not None:
             self._seen += 1
             self._last = head.n
@@ -177,13 +179,6 @@ class FrameFile:
         for name, size, start in zip(head.episodes, head.sizes, starts, strict=False):
             self.trainings.append((name, Training(self, head.number, body, start, size)))
         self.updates.append(head)
-
-
-def _start_of(body: bytes) -> StartBody:
-    started = msgspec.json.decode(body, type=StartBody)
-    if too_deep(started.settings):
-        raise ValueError("settings that are nested too deeply")
-    return started
 
 
 class LineFile:

@@ -138,12 +138,16 @@ class FrameReader:
             ValueError: it is damaged.
             OSError: it cannot be read.
         """
-        with self.path.open("rb") as file:
-            file.seek(body.start)
-            found = file.read(body.size)
+        found = self.part(body, 0, body.size)
         if zlib.crc32(found) != body.crc:
             raise ValueError(f"the record at byte {body.start} does not match its checksum")
         return found
+
+    def part(self, body: Body, start: int, size: int) -> bytes:
+        """Bytes of a body, unchecked. Raises `OSError` if they cannot be read."""
+        with self.path.open("rb") as file:
+            file.seek(body.start + start)
+            return file.read(size)
 
 
 def _check_magic(found: bytes, path: Path) -> None:

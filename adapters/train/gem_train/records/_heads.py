@@ -59,7 +59,8 @@ class UpdateHead(_Head, frozen=True, kw_only=True, tag="update"):
     rank: _Count
     ranks: Annotated[int, Meta(ge=1)]
     episodes: list[str]
-    sizes: list[_Count]
+    sizes: list[Annotated[int, Meta(ge=32)]]
+    """Of the parts; the keys of one alone are longer."""
 
 
 class OtherHead(_Head, frozen=True, kw_only=True, tag=False):

@@ -25,8 +25,8 @@ from gem_train.records._warnings import evaluation_warnings, training_warnings
 
 _METRICS = "metrics.jsonl"
 _SUBFOLDER = "records"
-_MAX_TRAINED_TURNS = 2_000_000
-"""Of an episode in all its updates: an update of a few bytes takes memory for each turn."""
+_SPARE_NUMBERS = 1 << 24
+"""Of all updates of an episode, beside 8 for each byte: a few bytes take memory for each turn, or inflate."""
 
 
 class Records:
@@ -130,7 +130,8 @@ class Records:
         """
         file, number = self._places[index]
         episode, summary = file.episode(number), self.summaries[index]
-        return RecordedEpisode(summary, episode, _updates(self._trainings.get(summary.id, ()), episode))
+        trainings = self._trainings.get(summary.id, ()) if self._indices[summary.id] == index else ()
+        return RecordedEpisode(summary, episode, _updates(trainings, episode))
 
     def token_texts(self, ids: Iterable[int]) -> list[str]:
         """The text of each token of a sequence; a character of several tokens is that of the last of them.
@@ -226,15 +227,16 @@ def read_episodes(path: str | Path) -> Iterator[RecordedEpisode]:
 
 def _updates(trainings: Iterable[Training], episode: Episode) -> list[Trained]:
     in_order = sorted(trainings, key=lambda one: one.update)
-    count = len({one.update for one in in_order})
-    if count * len(episode.turns) > _MAX_TRAINED_TURNS:
-        raise RecordsError(f"{in_order[0].file.path}: {count} updates of {episode.id} are too many for its turns")
+    room = _SPARE_NUMBERS + 8 * sum(one.size for one in in_order)
     updates: list[Trained] = []
     for number, parts in groupby(in_order, key=lambda one: one.update):
         updates.append(untrained(number, len(episode.turns)))
+        room -= 8 * len(episode.turns)
         for part in parts:
             try:
-                add_training(updates[-1], part.read())
+                room -= add_training(updates[-1], part.read())
+                if room < 0:
+                    raise ValueError("more numbers than its bytes can be")
             except DAMAGED as error:
                 raise RecordsError(f"{part.file.path}: the training on {episode.id} is damaged: {error}") from error
     return updates

@@ -15,7 +15,9 @@ An episode of a model whose tokens are unknown has no sequences; `sequence`, `st
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -52,11 +54,9 @@ def restored(record: dict[str, Any]) -> Episode:
         said = f"a record of version {version}" if isinstance(version, int) else "a record without a version"
         raise msgspec.ValidationError(f"{said}, but this release reads version {VERSION}")
     try:
-        episode = _read({**record})
-    except (LookupError, OverflowError) as error:
-        raise msgspec.ValidationError(f"a turn without its tokens, or an id that is no token: {error}") from error
-    check_episode(episode)
-    return episode
+        return _read({**record})
+    except OverflowError as error:
+        raise msgspec.ValidationError(f"an id that is no token, or a log-probability that is none: {error}") from error
 
 
 def check_episode(episode: Episode) -> None:
@@ -72,22 +72,21 @@ def check_episode(episode: Episode) -> None:
             raise msgspec.ValidationError("a turn whose response is outside of its token sequence, or in another one")
         if ends:
             ends[turn.sequence] = turn.end
-        if too_deep(turn.info):
-            raise msgspec.ValidationError(f"an info that is nested more than {MAX_DEPTH} deep")
+        check_depth(turn.info)
     for sequence in episode.sequences:
         if not all(_has_image(episode, sequence, image) for image in sequence.images):
             raise msgspec.ValidationError("an image that is none of the episode, or outside of its token sequence")
 
 
-def too_deep(value: Any) -> bool:
-    """Whether plain data is nested more than `MAX_DEPTH` deep, so that programs that walk it may fail."""
+def check_depth(value: Any) -> None:
+    """Raise `msgspec.ValidationError` if plain data is nested more than `MAX_DEPTH` deep: walking it may fail."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
         parts = (one.values() if isinstance(one, dict) else one for one in level)
         level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
         if not level:
-            return False
-    return True
+            return
+    raise msgspec.ValidationError(f"a value that is nested more than {MAX_DEPTH} deep")
 
 
 def _has_tokens(episode: Episode, turn: Turn, ends: Sequence[int]) -> bool:
@@ -121,14 +120,22 @@ def _read(record: dict[str, Any]) -> Episode:
     episode.sequences = [TokenSequence.starting(as_token_ids(one.ids)) for one in stored]
     for sequence, one in zip(episode.sequences, stored, strict=True):
         sequence.images = one.images
-    unread = [_logprobs(one.logprobs) for one in stored]
-    for turn in episode.turns if stored else ():
-        size, target = turn.end - turn.start, episode.sequences[turn.sequence]
-        target.logprobs[turn.start : turn.end] = unread[turn.sequence][:size]
-        unread[turn.sequence] = unread[turn.sequence][size:]
-    if any(map(len, unread)) or any(len(one.ids) != len(one.logprobs) for one in episode.sequences):
-        raise msgspec.ValidationError("the log-probabilities of an episode are not one for each sampled token")
+    check_episode(episode)
+    if stored:
+        _add_logprobs(episode, [one.logprobs for one in stored])
     return episode
+
+
+def _add_logprobs(episode: Episode, sampled: Sequence[Sequence[float | None]]) -> None:
+    counts = Counter[int]()
+    for turn in episode.turns:
+        counts[turn.sequence] += turn.end - turn.start
+    if [counts[number] for number in range(len(sampled))] != [*map(len, sampled)]:
+        raise msgspec.ValidationError("the log-probabilities of an episode are not one for each sampled token")
+    unread = [*map(iter, sampled)]
+    for turn in episode.turns:
+        found = _logprobs(islice(unread[turn.sequence], turn.end - turn.start))
+        episode.sequences[turn.sequence].logprobs[turn.start : turn.end] = found
 
 
 def _logprobs(numbers: Iterable[float | None]) -> Logprobs:
