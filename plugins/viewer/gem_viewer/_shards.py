@@ -49,6 +49,7 @@ BLOCK = 50
 _SPARE_TEXT = 100_000
 """Characters of tokens in which a text may be looked for, beside 8 for each of its own."""
 
+_INDENTED = json.JSONEncoder(ensure_ascii=False, indent=2, default=repr)
 _UNIT = 1e-6
 _LARGEST = 1_000_000_000  # units, so that a difference of two fits 32 bits
 _NAN, _MINUS_INFINITY, _INFINITY = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
@@ -212,10 +213,16 @@ def _turn(turn: Turn) -> dict[str, Any]:
 
 def _info(info: Mapping[str, Any]) -> str:
     try:
-        plain, shown = (json.dumps(info, ensure_ascii=False, indent=indent, default=repr) for indent in (None, 2))
+        plain, lines = json.dumps(info, ensure_ascii=False, default=repr), list[str]()
+        room = 8 * len(plain)
+        for part in _INDENTED.iterencode(info):
+            lines.append(part)
+            room -= len(part)
+            if room < 0:  # many empty lists, many levels deep
+                return plain
     except (TypeError, ValueError, RecursionError):  # keys that are no texts, or a value within itself
         return repr(info)
-    return shown if len(shown) <= 8 * len(plain) else plain  # many empty lists, many levels deep
+    return "".join(lines)
 
 
 def _trained(episode: Episode, trained: Trained) -> dict[str, Any]:

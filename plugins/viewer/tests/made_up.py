@@ -13,6 +13,7 @@ import numpy as np
 from gem_core.episode import Episode, Run, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_train.records import RunRecorder, Update
 from gem_train.records._frames import FrameReader
+from gem_train.records._heads import EpisodeHead, read_head
 
 START, END, NEWLINE = 0, 1, 2
 """Tokens of the chat template."""
@@ -100,9 +101,9 @@ def write_run(folder: Path, plan: Plan | None = None, *, detail: Any = "full") -
 def damage_episode(folder: Path, number: int) -> None:
     """Change a byte of the body of a run's episode."""
     (file,) = (folder / "records").iterdir()
-    bodies = [one for one in FrameReader(file).frames() if one.head.get("kind") == "episode"]
+    bodies = [one for one in FrameReader(file).frames() if isinstance(read_head(one.head), EpisodeHead)]
     content = bytearray(file.read_bytes())
-    content[bodies[number].start + 20] ^= 1
+    content[bodies[number].body.start + 20] ^= 1
     file.write_bytes(content)
 
 

@@ -65,7 +65,7 @@ def _packed(numbers: Any, strategy: int) -> bytes:
 
 
 def _unpacked(packed: bytes, count: int, kind: str) -> Any:
-    planes: Any = np.frombuffer(inflated(packed, _RATIO), dtype=np.uint8)
+    planes: Any = np.frombuffer(inflated(packed, _RATIO, 4 * count), dtype=np.uint8)
     if len(planes) != 4 * count:
         raise ValueError(f"{len(planes)} bytes instead of {count} numbers")
     return np.frombuffer(planes.reshape(4, -1).T.tobytes(), dtype=kind)

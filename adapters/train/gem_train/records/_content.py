@@ -188,18 +188,20 @@ def add_training(trained: Trained, packed: bytes) -> int:
         packed: from `packed_training`.
 
     Raises:
-        msgspec.DecodeError, ValueError, IndexError, zlib.error: the bytes are no training on this episode.
+        msgspec.DecodeError, ValueError, IndexError, zlib.error: the bytes are no training on this episode. Nothing was
+            added.
     """
-    columns, count = msgspec.msgpack.decode(packed, type=_TrainingColumns), 0
-    _place(trained.advantages, columns.position, columns.advantage)
-    _place(trained.returns, columns.position, columns.returns)
-    for entries, column in ((trained.logprobs, columns.logprobs), (trained.entropies, columns.entropies)):
-        if column is not None and column.sizes:
-            ends = [*accumulate(column.sizes, initial=0)]
-            numbers = unpacked_numbers(column.numbers, ends[-1])
-            _place(entries, columns.position, [_known(numbers[first:last]) for first, last in pairwise(ends)])
-            count += ends[-1]
-    return count
+    columns = msgspec.msgpack.decode(packed, type=_TrainingColumns)
+    places, turns = columns.position, len(trained.advantages)
+    tokens = [_by_turn(one, len(places)) for one in (columns.logprobs, columns.entropies)]
+    rows = [*zip(places, columns.advantage, columns.returns, *tokens, strict=True)]
+    if not all(0 <= place < turns for place in places):
+        raise IndexError(f"a turn that an episode of {turns} turns does not have")
+    kept = trained.advantages, trained.returns, trained.logprobs, trained.entropies
+    for place, *values in rows:
+        for entries, value in zip(kept, values, strict=True):
+            entries[place] = value
+    return sum(sum(one.sizes) for one in (columns.logprobs, columns.entropies) if one)
 
 
 def untrained(update: int, turns: int) -> Trained:
@@ -272,8 +274,9 @@ def _token_column(tokens: Sequence[Any] | None, turns: IntArray) -> dict[str, An
     return {"sizes": [len(one) for one in own], "numbers": packed_numbers(np.concatenate([np.zeros(0), *own]))}
 
 
-def _place(entries: list[Any], positions: list[int], values: Sequence[Any]) -> None:
-    for position, value in zip(positions, values, strict=True):
-        if not 0 <= position < len(entries):
-            raise IndexError(f"turn {position} of an episode with {len(entries)} turns")
-        entries[position] = value
+def _by_turn(column: _TokenColumn | None, turns: int) -> Sequence[Logprobs | None]:
+    if column is None:
+        return [None] * turns
+    ends = [*accumulate(column.sizes, initial=0)]
+    numbers = unpacked_numbers(column.numbers, ends[-1])
+    return [_known(numbers[first:last]) for first, last in pairwise(ends)]

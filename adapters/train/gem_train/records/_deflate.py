@@ -19,17 +19,19 @@ def deflated(data: bytes, ratio: int, strategy: int = zlib.Z_DEFAULT_STRATEGY) -
     return packed if len(data) <= _limit(packed, ratio) else _deflated(data, zlib.Z_HUFFMAN_ONLY)
 
 
-def inflated(packed: bytes, ratio: int) -> bytes:
+def inflated(packed: bytes, ratio: int, size: int | None = None) -> bytes:
     """The bytes that were deflated.
 
     Args:
         packed: from `deflated`.
         ratio: how many times as many they may become, beside 1 MiB.
+        size: the most that they may become, if that is known.
 
     Raises:
         ValueError, zlib.error: they are not whole, or become more.
     """
     inflate, limit = zlib.decompressobj(), _limit(packed, ratio)
+    limit = limit if size is None else min(size, limit)
     found = inflate.decompress(packed, limit + 1)
     if len(found) > limit:
         raise ValueError(f"{len(packed)} bytes inflate to more than {limit}")

@@ -49,11 +49,8 @@ class Training(NamedTuple):
     size: int
 
     def read(self) -> bytes:
-        """The bytes. Raises `RecordsError` if the file is damaged there."""
-        try:
-            return self.file.part(self.body, self.start, self.size)
-        except (OSError, ValueError) as error:
-            raise RecordsError(f"{self.file.path}: {error}") from error
+        """The bytes. Raises `OSError`, or `ValueError` if the file is damaged there."""
+        return self.file.part(self.body, self.start, self.size)
 
 
 class EpisodeFile(Protocol):
@@ -92,6 +89,8 @@ class FrameFile:
         self.updates: list[UpdateHead] = []
         self.trainings: list[tuple[str, Training]] = []
         """Each with the id of its episode."""
+        self.damaged_updates: set[Body] = set()
+        """Those of which an episode could not read its part."""
         self.metrics: list[dict[str, float]] = []
         self.open_rollouts: dict[str, str] = {}
         """Labels of the rollouts that have not ended, by id."""
@@ -140,9 +139,9 @@ class FrameFile:
         """What is missing from the file."""
         if self._reader.rest:
             yield f"{self.path.name} ends within a record: its writer was killed, or is still writing."
-        if damaged := self._damaged + self._reader.damaged:
+        if damaged := self._damaged + self._reader.damaged + len(self.damaged_updates):
             yield f"{self.path.name} has {_counted(damaged, 'damaged record')}."
-        if (lost := self._last - self._seen - damaged) > 0:
+        if (lost := self._last - self._seen - self._damaged - self._reader.damaged) > 0:
             yield f"{self.path.name} lacks {_counted(lost, 'record')} that could not be written."
         if self.started is None and not damaged:
             yield f"{self.path.name} is empty: its writer was killed when it began."

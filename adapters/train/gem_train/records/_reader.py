@@ -230,15 +230,15 @@ def _updates(trainings: Iterable[Training], episode: Episode) -> list[Trained]:
     room = _SPARE_NUMBERS + 8 * sum(one.size for one in in_order)
     updates: list[Trained] = []
     for number, parts in groupby(in_order, key=lambda one: one.update):
-        updates.append(untrained(number, len(episode.turns)))
         room -= 8 * len(episode.turns)
+        if room < 0:
+            raise RecordsError(f"{in_order[0].file.path}: the updates of {episode.id} are too many for their bytes")
+        updates.append(untrained(number, len(episode.turns)))
         for part in parts:
             try:
                 room -= add_training(updates[-1], part.read())
-                if room < 0:
-                    raise ValueError("more numbers than its bytes can be")
-            except DAMAGED as error:
-                raise RecordsError(f"{part.file.path}: the training on {episode.id} is damaged: {error}") from error
+            except (OSError, *DAMAGED):
+                part.file.damaged_updates.add(part.body)
     return updates
 
 
