@@ -265,7 +265,9 @@ def small_file(folder: Path) -> bytes:
     for number in range(2):
         recorder.gem_episode_end(episode(number))
     recorder.gem_update(update(1, [episode(0), episode(1)]))
-    recorder.gem_metrics(Source("s", "training", "demo"), 1, {"loss": 0.5})
+    stalled = {"env/errors": 0.0, "turn/truncated": 1.0, "episode/success": 0.0, "episode/turns": 2.0}
+    stalled |= {"episode/response_tokens": 9.0, "advantage/zero": 1.0, "advantage/return_std": 0.0}
+    recorder.gem_metrics(Source("s", "training", "demo"), 1, stalled | {"advantage/return_mean": 0.0})
     recorder.gem_rollout_end(RUN, None)
     recorder.close()
     return recorder.path.read_bytes()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gem_core.episode import StopReason
+from gem_evaluation._errors import EvaluationError
 from gem_evaluation._records import Key, PolicyFault, Result
 
 Rows: TypeAlias = NDArray[np.void]
@@ -37,6 +38,10 @@ _TYPES = {
 }
 EPISODE = np.dtype([("played", np.bool_), *_TYPES.items()])
 """The fields of a `Result`; of the stop reason and the fault their numbers, of the opening ASCII."""
+
+
+_MAX_EPISODES = 1 << 22
+"""Of an entry: tasks times repeats."""
 
 
 class Finished:
@@ -121,7 +126,12 @@ def _with_room(table: Rows | None, key: Key) -> Rows:
     """The table with room for this key and, so that it need not grow often, for as many tasks again."""
     tasks, repeats = (0, 0) if table is None else table.shape
     tasks = tasks if key.task_id < tasks else max(2 * tasks, key.task_id + 1, 64)
-    larger = np.zeros((tasks, max(repeats, key.repeat + 1)), EPISODE)
+    repeats = max(repeats, key.repeat + 1)
+    if tasks * repeats > _MAX_EPISODES:  # a line of a file must not take all memory
+        raise EvaluationError(
+            f"task {key.task_id}, repeat {key.repeat} of {key.entry}: more than {_MAX_EPISODES} episodes"
+        )
+    larger = np.zeros((tasks, repeats), EPISODE)
     if table is not None:
         larger[: table.shape[0], : table.shape[1]] = table
     return larger

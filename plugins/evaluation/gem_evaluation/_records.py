@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -12,6 +12,9 @@ from gem_evaluation._conversation import Usage
 from gem_train.rollout import recorded, restored
 
 VERSION = 2
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+_Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 Fault = Literal["endpoint", "environment"]
 """Whose fault it is that an episode failed. What a policy does wrong is a result, not a failure."""
@@ -34,9 +37,9 @@ class Key(msgspec.Struct, frozen=True, order=True):
 
     entry: str
     """The label of the environment with its settings; the id where it is played in one way only."""
-    task_id: int
+    task_id: _Count
     """Number of the task in this entry; an environment over data uses the row with this `data_index`."""
-    repeat: int
+    repeat: _Count
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -45,22 +48,22 @@ class Result(msgspec.Struct, frozen=True):
     key: Key
     success: bool
     total_reward: float
-    turns: int
+    turns: _Count
     stop_reason: StopReason
-    invalid: int
-    truncated: int
-    tool_calls: int
-    tool_successes: int
-    prompt_tokens: int
-    completion_tokens: int
-    requests: int
+    invalid: _Count
+    truncated: _Count
+    tool_calls: _Count
+    tool_successes: _Count
+    prompt_tokens: _Tokens
+    completion_tokens: _Tokens
+    requests: _Count
     cost: float
     """Dollars."""
     seconds: float
     """From reset to end."""
-    opening: str = ""
+    opening: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{0,16}\Z")] = ""
     """A hash of the first prompt: messages and tools."""
-    only_thought: int = 0
+    only_thought: _Count = 0
     """Turns in which the model thought, and said nothing."""
     policy_fault: PolicyFault | None = None
 
@@ -151,7 +154,7 @@ def read_played(record: dict[str, Any]) -> EvaluatedEpisode:
     result = msgspec.convert(record["result"], Result)
     return EvaluatedEpisode(
         key=result.key,
-        episode=restored(record["episode"]),
+        episode=restored(msgspec.convert(record["episode"], dict[str, Any])),
         usage=msgspec.convert(record["usage"], list[Usage]),
         cost=result.cost,
         seconds=result.seconds,

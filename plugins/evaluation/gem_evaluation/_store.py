@@ -119,7 +119,8 @@ def read_identity(folder: Path) -> dict[str, Any]:
         document = msgspec.json.decode((folder / RUN).read_bytes(), type=dict[str, Any])
         check_version(document)
         check_depth(document)
-        return msgspec.convert(document.get("identity"), dict[str, Any])
+        msgspec.convert(document.get("identity"), _Identity)
+        return document["identity"]
     except FileNotFoundError as error:
         raise EvaluationError(f"{folder} is no folder of an evaluation: it has no {RUN}") from error
     except (OSError, msgspec.DecodeError, RecursionError) as error:
@@ -139,13 +140,12 @@ def record_source(folder: Path) -> RecordSource | None:
             gaps = [f"Episodes that failed and are not among these: {len(left)}."]
     except EvaluationError as error:
         gaps = [str(error)]
-    versions = identity.get("versions")
     return RecordSource(
         "evaluation",
         folder / EPISODES,
         "eval",
         settings=identity,
-        versions=versions if isinstance(versions, dict) else {},
+        versions=identity.get("versions", {}),
         gaps=gaps,
         entry_of=_entry_of,
     )
@@ -162,12 +162,20 @@ def read_results(folder: Path) -> Iterator[Result]:
 
 
 def read_episodes(folder: Path) -> Iterator[EvaluatedEpisode]:
-    """The finished episodes of a folder, whole. Raises `EvaluationError` for a damaged file."""
+    """The finished episodes of a folder, whole.
+
+    Raises:
+        EvaluationError: a file is damaged, or an episode is of no entry in `run.json`.
+    """
+    entries = read_identity(folder)["environments"]
     for record in _records(folder / EPISODES, dict[str, Any]):
         try:
-            yield read_played(record)
+            played = read_played(record)
         except (msgspec.ValidationError, KeyError) as error:
             raise EvaluationError(f"{folder / EPISODES} is damaged: {error}") from error
+        if played.key.entry not in entries:
+            raise EvaluationError(f"{folder / EPISODES} has an episode of {played.key.entry}, which is not in {RUN}")
+        yield played
 
 
 def read_failures(folder: Path) -> Iterator[FailedEpisode]:
@@ -199,8 +207,26 @@ class _Finished(msgspec.Struct):
     result: Result
 
 
+class _PlayedEntry(msgspec.Struct):
+    """An `Entry.identity`, as far as anything reads it."""
+
+    id: str
+    env_kwargs: dict[str, Any]
+    tools: list[str]
+    max_tool_uses: int | None
+    system_prompt: str | None
+    provenance: str
+
+
+class _Identity(msgspec.Struct):
+    seed: int
+    model: dict[str, Any]
+    environments: dict[str, _PlayedEntry]
+    versions: dict[str, str]
+
+
 def _records(path: Path, kind: Any) -> Iterator[Any]:
-    if not path.exists():
+    if not path.is_file():
         return
     decoder = msgspec.json.Decoder(kind)
     with path.open("rb") as lines:

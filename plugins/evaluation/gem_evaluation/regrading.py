@@ -192,7 +192,8 @@ async def _replayed(runner: EntryRunner, played: EvaluatedEpisode) -> _Replayed:
     episode = played.episode
     actions = _Actions(episode.turns, episode.stop_reason is StopReason.CONTEXT_FULL)
     try:
-        partner_replies = [answer for turn in episode.turns for answer in turn.info.get(PARTNER_REPLIES, [])]
+        replies = [turn.info.get(PARTNER_REPLIES) for turn in episode.turns]
+        partner_replies = [reply for own in replies if isinstance(own, list) for reply in own]
         replay = await runner.run(actions, played.key.task_id, partner_replies)
     except _Stopped as stopped:
         return _Replayed(actions.seen, None, stopped=str(stopped))
