@@ -17,9 +17,10 @@ import gem_core
 from gem_core import Env
 from gem_evaluation import Entry, EvaluationError, FunctionModel, evaluate, read_saved
 from gem_evaluation._statistics import success_difference
-from gem_evaluation._store import RUN, read_results
+from gem_evaluation._store import EPISODES, RUN, read_episodes, read_results
 from gem_evaluation.commands import app
 from gem_evaluation.comparing import MAX_FLIPPED, compare
+from gem_evaluation.regrading import regrade
 
 FIRST, SECOND = "comparing:Sides-v0", "comparing:Sides-v1"
 
@@ -199,3 +200,52 @@ def test_results_of_one_task_can_be_read_again(tmp_path: Path) -> None:
     saved = read_saved(played(tmp_path / "a", "0", tasks=1)).together.total_reward
     assert saved is not None
     assert (saved.low, saved.high) == (-math.inf, math.inf)
+
+
+DEEP: list[Any] = []
+for _ in range(200):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "value"),
+    [
+        (RUN, ["identity"], None),
+        (RUN, ["identity", "seed"], "x"),
+        (RUN, ["identity", "versions"], 1),
+        (RUN, ["identity", "model"], {"deep": DEEP}),
+        (RUN, ["identity", "environments"], [FIRST]),
+        (RUN, ["identity", "environments", FIRST], {"id": FIRST}),
+        (EPISODES, ["result", "key", "entry"], "another"),
+        (EPISODES, ["result", "key", "task_id"], 10**12),
+        (EPISODES, ["result", "key", "task_id"], -1),
+        (EPISODES, ["result", "key", "repeat"], 2**31 - 1),
+        (EPISODES, ["result", "prompt_tokens"], 2**63),
+        (EPISODES, ["result", "opening"], "\N{LATIN SMALL LETTER E WITH ACUTE}"),
+        (EPISODES, ["episode"], []),
+        (EPISODES, ["episode", "turns", 0, "info"], {"partner_replies": 5}),
+    ],
+)
+def test_what_a_folder_says_is_checked(file: str, place: list[Any], value: Any, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        evaluate(FIRST, FunctionModel(lambda messages: "1", "one"), tasks=2, output=tmp_path / name)
+    text = (tmp_path / "a" / file).read_text()
+    first, *rest = text.splitlines() if file == EPISODES else [text]
+    document = json.loads(first)
+    inner = document
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    (tmp_path / "a" / file).write_text("\n".join([json.dumps(document), *rest, ""]))
+    refused = 0
+    for use in (
+        lambda: compare(tmp_path / "a", tmp_path / "b"),
+        lambda: [*read_episodes(tmp_path / "a")],
+        lambda: regrade(tmp_path / "a"),
+        lambda: evaluate(FIRST, FunctionModel(lambda messages: "1", "one"), tasks=2, output=tmp_path / "a"),
+    ):
+        try:
+            use()
+        except EvaluationError:
+            refused += 1
+    assert refused or "info" in place
