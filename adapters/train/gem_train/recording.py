@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gem_core.errors import printable
 from gem_core.plugins import manager
 from gem_train._run_versions import versions_of
 from gem_train.records import RunRecorder, Update
@@ -85,7 +87,7 @@ def log_exceptions() -> Generator[None]:
     try:
         yield
     except Exception:
-        _log.exception("an update was not recorded; the run continues")
+        _log.error("an update was not recorded; the run continues\n%s", printable(traceback.format_exc()))
 
 
 def report_update(

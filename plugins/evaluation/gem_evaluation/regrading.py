@@ -192,8 +192,9 @@ async def _replayed(runner: EntryRunner, played: EvaluatedEpisode) -> _Replayed:
     episode = played.episode
     actions = _Actions(episode.turns, episode.stop_reason is StopReason.CONTEXT_FULL)
     try:
-        replies = [turn.info.get(PARTNER_REPLIES) for turn in episode.turns]
-        partner_replies = [reply for own in replies if isinstance(own, list) for reply in own]
+        found = (turn.info.get(PARTNER_REPLIES) for turn in episode.turns)
+        replies: list[list[Any]] = [own for own in found if isinstance(own, list)]
+        partner_replies = [reply for own in replies for reply in own]
         replay = await runner.run(actions, played.key.task_id, partner_replies)
     except _Stopped as stopped:
         return _Replayed(actions.seen, None, stopped=str(stopped))

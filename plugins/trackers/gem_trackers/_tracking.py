@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Protocol
 
 from gem_core.episode import Episode, Source
+from gem_core.errors import printable
 from gem_core.hookspecs import hookimpl
 from gem_core.installation import install_line
 
@@ -106,7 +107,7 @@ class Tracking:
                 what,
                 source.kind,
                 source.name,
-                " ".join(reason.split()),
+                printable(" ".join(reason.split())),
             )
             if tracker := self._open.pop(source.id, None):
                 with contextlib.suppress(Exception):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -82,7 +82,7 @@ def check_depth(value: Any) -> None:
     """Raise `msgspec.ValidationError` if plain data is nested more than `MAX_DEPTH` deep: walking it may fail."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        parts = (one.values() if isinstance(one, dict) else one for one in level)
+        parts: Iterator[Iterable[Any]] = (one.values() if isinstance(one, dict) else one for one in level)
         level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
         if not level:
             return
