@@ -18,7 +18,7 @@ from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
 from gem_core.responses import PAIRS, read_response, written_calls
 from gem_evaluation._errors import EvaluationError
-from gem_evaluation._records import EvaluatedEpisode, Result
+from gem_evaluation._records import UNREADABLE, EvaluatedEpisode, Result
 from gem_evaluation._statistics import Estimate
 from gem_evaluation._store import EPISODES, RUN, read_episodes, read_identity
 from gem_evaluation.results import RESULTS, Episodes, Summary, summary_of
@@ -88,7 +88,7 @@ class _Saved(msgspec.Struct):
 def _saved(folder: Path) -> _Saved:
     try:
         return msgspec.json.decode((folder / RESULTS).read_bytes(), type=_Saved)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, *UNREADABLE) as error:
         raise EvaluationError(
             f"{folder / RESULTS} cannot be read: {error}. It is written when an evaluation ends or is interrupted"
         ) from error

@@ -13,6 +13,9 @@ from gem_train.rollout import recorded, restored
 
 VERSION = 2
 
+UNREADABLE = (msgspec.DecodeError, ValueError, LookupError, TypeError, RecursionError)
+"""What decoding raises for bytes that are none of these records."""
+
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 _Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 

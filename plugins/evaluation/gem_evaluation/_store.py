@@ -26,6 +26,7 @@ from gem_core.specs import RecordSource
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._finished import Finished
 from gem_evaluation._records import (
+    UNREADABLE,
     VERSION,
     EvaluatedEpisode,
     FailedEpisode,
@@ -123,7 +124,7 @@ def read_identity(folder: Path) -> dict[str, Any]:
         return document["identity"]
     except FileNotFoundError as error:
         raise EvaluationError(f"{folder} is no folder of an evaluation: it has no {RUN}") from error
-    except (OSError, msgspec.DecodeError, RecursionError) as error:
+    except (OSError, *UNREADABLE) as error:
         raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
 
 
@@ -171,7 +172,7 @@ def read_episodes(folder: Path) -> Iterator[EvaluatedEpisode]:
     for record in _records(folder / EPISODES, dict[str, Any]):
         try:
             played = read_played(record)
-        except (msgspec.ValidationError, KeyError) as error:
+        except UNREADABLE as error:
             raise EvaluationError(f"{folder / EPISODES} is damaged: {error}") from error
         if played.key.entry not in entries:
             raise EvaluationError(f"{folder / EPISODES} has an episode of {played.key.entry}, which is not in {RUN}")
@@ -235,7 +236,7 @@ def _records(path: Path, kind: Any) -> Iterator[Any]:
                 return  # being written
             try:
                 yield decoder.decode(line)
-            except (msgspec.DecodeError, RecursionError) as error:
+            except UNREADABLE as error:
                 raise EvaluationError(f"{path}, line {number}, is damaged: {error}") from error
 
 

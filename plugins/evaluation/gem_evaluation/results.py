@@ -15,7 +15,7 @@ import numpy as np
 
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._finished import Finished, Rows, by_task, openings, policy_faults, rows_of, stop_reasons
-from gem_evaluation._records import VERSION, FailedEpisode, Key, PolicyFault, Result, check_version
+from gem_evaluation._records import UNREADABLE, VERSION, FailedEpisode, Key, PolicyFault, Result, check_version
 from gem_evaluation._statistics import Estimate, mean, pass_all, pass_at, success_rate
 
 RESULTS = "results.json"
@@ -126,7 +126,7 @@ def read_saved(folder: Path) -> Results:
         for summary in (*document["environments"], document["together"]):
             _restore_infinity(summary["total_reward"])
         return msgspec.convert(document, Results, strict=False)
-    except (OSError, msgspec.DecodeError, KeyError) as error:
+    except (OSError, *UNREADABLE) as error:
         raise EvaluationError(f"{folder / RESULTS} cannot be read: {error}") from error
 
 

@@ -249,3 +249,12 @@ def test_what_a_folder_says_is_checked(file: str, place: list[Any], value: Any, 
         except EvaluationError:
             refused += 1
     assert refused or "info" in place
+
+
+@pytest.mark.parametrize("file", [RUN, EPISODES])
+def test_bytes_that_are_no_text_are_damage(file: str, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        evaluate(FIRST, FunctionModel(lambda messages: "1", "one"), tasks=1, output=tmp_path / name)
+    (tmp_path / "a" / file).write_bytes(b'{"version": "\xff"}\n')
+    with pytest.raises(EvaluationError, match=f"{file}.* (damaged|cannot be read)"):
+        compare(tmp_path / "a", tmp_path / "b")

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -82,11 +82,14 @@ def check_depth(value: Any) -> None:
     """Raise `msgspec.ValidationError` if plain data is nested more than `MAX_DEPTH` deep: walking it may fail."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        parts: Iterator[Iterable[Any]] = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
+        level = [inner for one in level for inner in _parts(one) if isinstance(inner, dict | list)]
         if not level:
             return
     raise msgspec.ValidationError(f"a value that is nested more than {MAX_DEPTH} deep")
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)
 
 
 def _has_tokens(episode: Episode, turn: Turn, ends: Sequence[int]) -> bool:
