@@ -1,4 +1,4 @@
-"""Runs the hacking audit over all ids that need no network, and writes docs/hacking_audit.md.
+"""Runs the hacking audit over all ids of this package that bring their data, and writes docs/hacking_audit.md.
 
 python plugins/testing/hacking_audit.py                        # play, write, and fail where a bound is exceeded
 python plugins/testing/hacking_audit.py rg:maze                # play these ids only, print the rows, and write nothing
@@ -12,22 +12,20 @@ import fnmatch
 import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
+import gem_core
 from gem_core.plugins import manager
 from gem_core.specs import EnvSpec
 from gem_grading import Grade
 from gem_testing import ROUNDS, Bound, HackingAudit, audit_env
 
 PAGE = Path(__file__).parents[2] / "docs" / "hacking_audit.md"
-GRADED = ("game", "math", "code", "qa", "logic", "eval", "rg")
-NAMESPACES = (*GRADED, "visual", "webshop", "desk", "match", "textarena", "terminal", "postgres")
-PARTS = ("terminal:*-v0", "postgres:*-v0")
-"""Ids with some of the tasks of `Tasks-v0`, which alone is audited."""
 OPPONENTS = {
     "match:IteratedDilemma-v0": "tit for tat",
     "match:KuhnPoker-v0": "random",
@@ -35,9 +33,31 @@ OPPONENTS = {
     "match:TicTacToe-v0": "optimal",
     "textarena:*": "random",
 }
-"""Who plays against the policy: `player 1`. By id or pattern; TextArena's games for one player are not audited."""
-SLOW = {"terminal": ((1, None), (4, 12)), "postgres": ((1, None), (4, 12)), "desk": ((2, None), (15, 20))}
-"""Rounds where every episode starts a process, or takes 200 turns."""
+"""Who plays against the policy: `player 1`. By id or pattern, of the ids for several agents."""
+
+
+class Effort(NamedTuple):
+    """How much is played where episodes are slow."""
+
+    rounds: tuple[tuple[int, int | None], ...] = ROUNDS
+    steps_only: bool = False
+    """Whether only policies of several steps play."""
+    kwargs: Mapping[str, Any] = MappingProxyType({})
+
+
+EFFORTS = {
+    "desk:*": Effort(((4, None), (16, 20)), steps_only=True),
+    "gym:*": Effort(((2, None), (10, 8)), steps_only=True),
+    "postgres:*": Effort(((1, None), (4, 8)), steps_only=True),
+    "scienceworld:*": Effort(((1, None),), steps_only=True, kwargs={"max_turns": 15}),
+    "terminal:*": Effort(((2, None), (8, 12)), steps_only=True),
+    "textarena:RushHour-v0": Effort(((1, None), (4, 4)), steps_only=True),
+    "textarena:Set-v0": Effort(((2, None), (8, 8)), steps_only=True),
+    "textarena:Sokoban-v0-medium": Effort(((1, None), (2, 4)), steps_only=True),
+    "textarena:Sudoku-v0-*": Effort(((1, None), (4, 8))),
+    "textarena:*": Effort(((2, None), (12, 8))),
+}
+"""By id or pattern; the first that fits counts."""
 WORKERS = 2
 SECONDS = 1.0
 """Time that grading an answer may take, as in the environment."""
@@ -124,36 +144,45 @@ BOUNDS: dict[str, Bound] = {
 """By id or pattern; the first that fits counts."""
 
 _FUNCTIONS: dict[str, Any] = {}
+_T = TypeVar("_T")
 
 
 def bound_of(env_id: str) -> Bound:
     """The bound of an id."""
-    return next((bound for pattern, bound in BOUNDS.items() if fnmatch.fnmatchcase(env_id, pattern)), Bound())
+    return _first(BOUNDS, env_id) or Bound()
 
 
-def shipped(namespaces: Sequence[str] = NAMESPACES) -> Iterator[tuple[str, bool]]:
-    """Every id that is audited or lacks its data, and whether it can be played without the network."""
-    for namespace in namespaces:
-        for registration in manager.registrations("gem_envs", namespace):
-            spec = registration.spec
-            alone = namespace == "textarena" and "several agents" not in spec.tags
-            part = any(fnmatch.fnmatchcase(spec.id, pattern) for pattern in PARTS) and not spec.id.endswith(":Tasks-v0")
-            if not alone and not part and not _is_repeated(spec.id):
-                yield spec.id, not _needs_data(spec)
+def shipped() -> dict[str, str]:
+    """Every id of this distribution, and why it is not audited; an empty text if it is."""
+    registered = manager.all_registrations("gem_envs")
+    specs = [one.spec for one in registered if one.provenance.distribution == "gem-core"]
+    return {spec.id: next((reason for reason, fits in EXCEPTIONS.items() if fits(spec)), "") for spec in specs}
 
 
-def _is_repeated(env_id: str) -> bool:
-    """Whether an id of `rg` differs from the one without `-v0` by its text, and by white space in a box, only."""
+def _is_part(spec: EnvSpec) -> bool:
+    return spec.namespace in ("terminal", "postgres") and spec.id.endswith("-v0") and not spec.id.endswith(":Tasks-v0")
+
+
+def _is_repeated(spec: EnvSpec) -> bool:
     from gem_reasoning_gym._names import SCORED_ANEW
 
-    name = env_id.removeprefix("rg:").removesuffix("-v0")
-    return env_id.startswith("rg:") and env_id.endswith("-v0") and name not in SCORED_ANEW
+    name = spec.id.removeprefix("rg:").removesuffix("-v0")
+    return spec.namespace == "rg" and spec.id.endswith("-v0") and name not in SCORED_ANEW
 
 
 def _needs_data(spec: EnvSpec) -> bool:
     dataset = str(spec.kwargs.get("dataset", ""))
     anything = spec.id.endswith(":Dataset") or not {"any-folder", "clone"}.isdisjoint(spec.tags)
     return anything or ("/" in dataset and not dataset.startswith("package:"))
+
+
+EXCEPTIONS: dict[str, Callable[[EnvSpec], bool]] = {
+    "Their data is not part of this package. They have the classes of `math:Sample`, `qa:Sample`, `code:Sample`, "
+    "`terminal:Tasks-v0` and `postgres:Tasks-v0`; `desk:TauBench` has the reward of tau-bench.": _needs_data,
+    "They have some of the tasks of `Tasks-v0`.": _is_part,
+    "They differ from the id without `-v0` by their text, and by white space in a box, only.": _is_repeated,
+}
+"""Ids that are not audited, by the reason."""
 
 
 def audited(env_id: str) -> HackingAudit:
@@ -164,9 +193,16 @@ def audited(env_id: str) -> HackingAudit:
 
         # The answers are ours and harmless. A process for each, as for answers of a policy, would take hours.
         gem_reasoning_gym.env.grade = _grade  # pyright: ignore[reportPrivateImportUsage]
-    other = next((name for pattern, name in OPPONENTS.items() if fnmatch.fnmatchcase(env_id, pattern)), None)
+    several = "several agents" in gem_core.spec(env_id).tags
+    other = _first(OPPONENTS, env_id) if several else None
     kwargs = {"opponents": {"player 1": other}} if other else {}
-    return audit_env(env_id, rounds=SLOW.get(namespace, ROUNDS), **kwargs)
+    effort = _first(EFFORTS, env_id) or Effort()
+    return audit_env(env_id, rounds=effort.rounds, steps_only=effort.steps_only, **kwargs, **effort.kwargs)
+
+
+def _first(values: Mapping[str, _T], env_id: str) -> _T | None:
+    """The value of the first pattern that fits."""
+    return next((value for pattern, value in values.items() if fnmatch.fnmatchcase(env_id, pattern)), None)
 
 
 def _grade(function: str, *arguments: Any, timeout: float = SECONDS) -> Grade:
@@ -189,10 +225,11 @@ def _too_late(*_: object) -> NoReturn:
 def row(audit: HackingAudit) -> str:
     """A line of the table."""
     bound = bound_of(audit.env_id)
-    limits = f"{bound.reward:g} / {bound.success:.0%}"
     best = f"{cell(audit.best.policy)} | {audit.best.reward:.3f}"
     luckiest = f"{cell(audit.luckiest.policy)} | {audit.luckiest.success:.0%}"
-    return f"| `{audit.env_id}` | {best} | {luckiest} | {limits} | {bound.reason} |"
+    by_chance = f"{audit.random.reward:.3f} / {audit.random.success:.0%}"
+    limits = f"{bound.reward:g} / {bound.success:.0%}"
+    return f"| `{audit.env_id}` | {best} | {luckiest} | {by_chance} | {limits} | {bound.reason} |"
 
 
 def cell(text: str) -> str:
@@ -206,40 +243,79 @@ def rows_of(text: str) -> dict[str, str]:
     return {found[1]: found[0] for found in re.finditer(r"^\| `([\w.:-]+)` \|.*$", text, re.MULTILINE)}
 
 
-def page(rows: Iterable[str], left_out: list[str]) -> str:
-    """The page, as Markdown."""
-    slow = ", ".join(f"`{name}` {first} and {last}" for name, ((first, _), (last, _)) in SLOW.items())
+def page(rows: Iterable[str], known: Mapping[str, str]) -> str:
+    """The page, as Markdown.
+
+    Args:
+        rows: of the table.
+        known: as from `shipped`.
+    """
+    (first, _), *_, (last, _) = ROUNDS
+    usual = Bound()
+    efforts = [f"| `{pattern}` | {_entries(effort)} |" for pattern, effort in EFFORTS.items()]
+    reasons = dict.fromkeys(filter(None, known.values()))
+    left_out = {reason: ", ".join(f"`{one}`" for one, given in known.items() if given == reason) for reason in reasons}
     return "\n".join([
         "# Hacking audit",
         "",
         "<!-- Written by plugins/testing/hacking_audit.py, which `nox -s audit` runs. -->",
         "",
-        "What the best policy earns that solves nothing: a constant, a piece of the question, an answer or a piece",
-        "of another question, an expression over what a grader has in its hands, nonsense; in games of several turns,",
-        "each of these again and again, and valid actions in turn.",
-        f"Some hundred policies play the first {ROUNDS[0][0]} entries of each id, and the best play {ROUNDS[-1][0]}.",
-        f"Where episodes are slow, they are fewer: {slow}.",
+        "The return of the best policy that solves nothing is the **floor** of an id: an agent that earns no more has",
+        "learned nothing. Such a policy repeats a constant, a piece of the question, an answer or a piece of another",
+        "question, an expression over what a grader has in its hands, or nonsense. Or it takes several steps: the same",
+        "move always, valid moves in turn, a piece of each observation (all of it, the move that was shown last, an",
+        "item of a list), nothing, something very long, lines of shell commands or SQL, the first product of a shop,",
+        "one rule for all customers, a walk through all rooms.",
+        "",
+        f"Some hundred policies play the first {first} entries of each id, and the best play {last}, all with fixed",
+        "seeds. Random valid actions play as many, for comparison (return / successes). It is less where episodes are",
+        "slow:",
+        "",
+        "| ids | play |",
+        "| --- | --- |",
+        *efforts,
+        "",
+        "A bound is the most that such a policy may earn, as mean return and share of successes; `nox -s audit` fails",
+        f"if one earns more. It has a reason where it is more than {usual.reward:g} / {usual.success:.0%}. What an id",
+        "pays according to its origin (GEM, TextArena, ScienceWorld, Gymnasium, WebShop) is shown and not changed.",
         "`gem_testing.audit_env` and `check_hacking` do the same for your environments.",
         "",
-        "A bound is the most that such a policy may earn, as mean return and share of successes. It has a reason where",
-        f"it is more than {Bound().reward:g} / {Bound().success:.0%}.",
-        "",
-        "| id | best answer | mean return | most often right | share | bound | reason |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| id | best policy | floor | most often right | share | random play | bound | reason |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
         *rows,
         "",
-        f"Not audited, as their data is not part of this package: {', '.join(f'`{env_id}`' for env_id in left_out)}.",
-        "They have the classes of `math:Sample`, `qa:Sample`, `code:Sample`, `terminal:Tasks-v0` and",
-        "`postgres:Tasks-v0`; `desk:TauBench` has the reward of tau-bench.",
-        "The other ids of `terminal:` and `postgres:` have some of the tasks of `Tasks-v0`. Of `rg:` ids with `-v0`,",
-        "those are audited whose score is another one than that of the id without it.",
+        "## Not audited",
+        "",
+        "| ids | reason |",
+        "| --- | --- |",
+        *(f"| {ids} | {reason} |" for reason, ids in left_out.items()),
+        "",
+        "Ids that are made on demand (`remote:`, `openenv:`, `verifiers:`, other ids of `gym:`) are in neither table:",
+        "their rewards are those of the environment behind them.",
         "",
     ])  # fmt: skip
 
 
+def _entries(effort: Effort) -> str:
+    (first, _), (last, _) = effort.rounds[0], effort.rounds[-1]
+    several = ", policies of several steps only" if effort.steps_only else ""
+    more = "".join(f", `{name}={value}`" for name, value in effort.kwargs.items())
+    return f"{first} and {last} entries{several}{more}"
+
+
+def stale(env_id: str) -> str | None:
+    """What is wrong with the row of an id, which is played, as a sentence, or `None`."""
+    audit = audited(env_id)
+    now, then = row(audit), rows_of(PAGE.read_text()).get(env_id)
+    if now != then:
+        again = f"python plugins/testing/hacking_audit.py --write {env_id}"
+        return f"{PAGE.name} has\n{then}\nand the audit says\n{now}\nNext: {again}"
+    return audit.problem(bound_of(env_id))
+
+
 def main(options: argparse.Namespace) -> None:
-    known = [*shipped()]
-    playable = [env_id for env_id, here in known if here]
+    known = shipped()
+    playable = [env_id for env_id, reason in known.items() if not reason]
     chosen = [one for one in playable if any(fnmatch.fnmatchcase(one, pattern) for pattern in options.ids)]
     audits: list[HackingAudit] = []
     with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
@@ -248,8 +324,7 @@ def main(options: argparse.Namespace) -> None:
             print(row(audit), flush=True)
     if options.write or chosen == playable:
         rows = rows_of(PAGE.read_text()) | {audit.env_id: row(audit) for audit in audits}
-        listed = [rows[env_id] for env_id in dict.fromkeys(playable) if env_id in rows]
-        PAGE.write_text(page(listed, [env_id for env_id, here in known if not here]))
+        PAGE.write_text(page([rows[env_id] for env_id in playable if env_id in rows], known))
     if problems := [problem for audit in audits if (problem := audit.problem(bound_of(audit.env_id)))]:
         sys.exit("\n".join(problems))
 
