@@ -12,7 +12,7 @@ import fnmatch
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,7 +23,7 @@ import gem_core
 from gem_core.plugins import manager
 from gem_core.specs import EnvSpec
 from gem_grading import Grade
-from gem_testing import ROUNDS, Bound, HackingAudit, audit_env
+from gem_testing import KINDS, ROUNDS, Bound, HackingAudit, Kind, audit_env
 
 PAGE = Path(__file__).parents[2] / "docs" / "hacking_audit.md"
 OPPONENTS = {
@@ -36,25 +36,26 @@ OPPONENTS = {
 """Who plays against the policy: `player 1`. By id or pattern, of the ids for several agents."""
 
 
+_STEPS: Sequence[Kind] = ("moves", "plans")
+
+
 class Effort(NamedTuple):
     """How much is played where episodes are slow."""
 
     rounds: tuple[tuple[int, int | None], ...] = ROUNDS
-    steps_only: bool = False
-    """Whether only policies of several steps play."""
+    kinds: Sequence[Kind] = KINDS
     kwargs: Mapping[str, Any] = MappingProxyType({})
 
 
 EFFORTS = {
-    "desk:*": Effort(((4, None), (16, 20)), steps_only=True),
-    "gym:*": Effort(((2, None), (10, 8)), steps_only=True),
-    "postgres:*": Effort(((1, None), (4, 8)), steps_only=True),
-    "scienceworld:*": Effort(((1, None),), steps_only=True, kwargs={"max_turns": 15}),
-    "terminal:*": Effort(((2, None), (8, 12)), steps_only=True),
-    "textarena:RushHour-v0": Effort(((1, None), (4, 4)), steps_only=True),
-    "textarena:Set-v0": Effort(((2, None), (8, 8)), steps_only=True),
-    "textarena:Sokoban-v0-medium": Effort(((1, None), (2, 4)), steps_only=True),
-    "textarena:Sudoku-v0-*": Effort(((1, None), (4, 8))),
+    "desk:*": Effort(((4, None), (16, 20)), _STEPS),
+    "gym:*": Effort(((2, None), (10, 8)), _STEPS),
+    "postgres:*": Effort(((1, None), (4, 8)), _STEPS),
+    "scienceworld:*": Effort(((1, None),), ("plans",), {"max_turns": 25}),
+    "terminal:*": Effort(((2, None), (8, 12)), _STEPS),
+    "textarena:RushHour-v0": Effort(((1, None), (4, 4)), _STEPS),
+    "textarena:Set-v0": Effort(((2, None), (8, 8)), _STEPS),
+    "textarena:Sudoku-v0-*": Effort(((1, None), (3, 8))),
     "textarena:*": Effort(((2, None), (12, 8))),
 }
 """By id or pattern; the first that fits counts."""
@@ -70,6 +71,10 @@ _FEW = "few answers, one of them often right"
 _SMALL = "the answers are small numbers, one of them often right"
 _COPY = "in as many questions nothing has to be done"
 _GEM = "pays for progress, as GEM does; `success` does not count it"
+_PROGRESS = "pays for progress, as TextArena does; `success` does not count it"
+_RULE = (
+    "a fixed rule: search for the instruction, take the first product and the options that it names (without them 0.54)"
+)
 _RANDOM = "the opponent moves at random, so a fixed line of moves can win"
 _OTHERS = "some answers are right for more than one question"
 BOUNDS: dict[str, Bound] = {
@@ -124,7 +129,23 @@ BOUNDS: dict[str, Bound] = {
     "match:KuhnPoker-v0": Bound(0.85, 0.85, "the opponent passes at random, and a bet then wins"),
     "match:IteratedDilemma-v0": Bound(0.7, 1.0, "to cooperate is the best answer to tit for tat"),
     "match:Negotiation-v0": Bound(0.35, 0.3, "the opponent accepts what is fair to it, and few divisions there are"),
-    "textarena:*": Bound(1.0, 1.0, _RANDOM),
+    "desk:Retail-v0-hard": Bound(0.13, 0.13, "a rule forbids some wishes, and one rule is often the one"),
+    "webshop:*": Bound(0.93, 0.67, _RULE),
+    "gym:Blackjack-v1": Bound(0.1, 0.5, "to stick is often right"),
+    "textarena:2048-v0-*-easy": Bound(1.0, 1.0, f"moves in turn merge tiles, which is the game; {_PROGRESS}"),
+    "textarena:2048-*": Bound(0.45, 0.05, f"moves in turn merge tiles, which is the game; {_PROGRESS}"),
+    "textarena:Bandit-*": Bound(0.35, 0.35, "few buttons, one of them the best"),
+    "textarena:Blackjack-*": Bound(0.45, 0.5, "pays for each hand that was won, and luck wins some"),
+    "textarena:Countdown-v0": Bound(0.7, 0.05, _PROGRESS),
+    "textarena:Cryptarithm-v0": Bound(0.25, 0.05, _PROGRESS),
+    "textarena:FrozenLake-*": Bound(0.75, 0.25, f"the goal is often to the right and down; {_PROGRESS}"),
+    "textarena:GuessTheNumber-*": Bound(0.9, 0.6, f"half as many turns as numbers; {_PROGRESS}"),
+    "textarena:Mastermind-*": Bound(0.4, 0.1, f"several guesses, few codes; {_PROGRESS}"),
+    "textarena:Minesweeper-*": Bound(0.2, 0.05, f"most cells are safe; {_PROGRESS}"),
+    "textarena:PegJump-v0": Bound(0.15, 0.05, _PROGRESS),
+    "textarena:Secretary-*": Bound(0.25, 0.25, "the second of few offers may be the best"),
+    "textarena:Sokoban-v0": Bound(0.25, 0.1, _PROGRESS),
+    "textarena:ThreeCardMonte-v0": Bound(0.35, 0.35, "three cups"),
     "game:Corridor-v0": Bound(0.8, 0.9, "a game for tests: any long way through it passes the end"),
     "game:FifteenPuzzle-*-easy": Bound(0.5, 0.2, f"two rows, often solved by moves in turn; {_GEM}"),
     "game:FifteenPuzzle-*": Bound(0.3, 0.1, _GEM),
@@ -142,6 +163,8 @@ BOUNDS: dict[str, Bound] = {
     "game:Wordle-*": Bound(0.45, 0.1, f"several guesses of common words; {_GEM}"),
 }
 """By id or pattern; the first that fits counts."""
+AGAINST_RANDOM = Bound(1.0, 1.0, _RANDOM)
+"""Of TextArena's matches."""
 
 _FUNCTIONS: dict[str, Any] = {}
 _T = TypeVar("_T")
@@ -149,7 +172,13 @@ _T = TypeVar("_T")
 
 def bound_of(env_id: str) -> Bound:
     """The bound of an id."""
+    if env_id.startswith("textarena:") and _is_match(env_id):
+        return AGAINST_RANDOM
     return _first(BOUNDS, env_id) or Bound()
+
+
+def _is_match(env_id: str) -> bool:
+    return "several agents" in gem_core.spec(env_id).tags
 
 
 def shipped() -> dict[str, str]:
@@ -179,6 +208,9 @@ def _needs_data(spec: EnvSpec) -> bool:
 EXCEPTIONS: dict[str, Callable[[EnvSpec], bool]] = {
     "Their data is not part of this package. They have the classes of `math:Sample`, `qa:Sample`, `code:Sample`, "
     "`terminal:Tasks-v0` and `postgres:Tasks-v0`; `desk:TauBench` has the reward of tau-bench.": _needs_data,
+    "A start takes up to 20 s of CPU. It is `textarena:Sokoban-v0` on a larger board.": (
+        lambda spec: spec.id == "textarena:Sokoban-v0-medium"
+    ),
     "They have some of the tasks of `Tasks-v0`.": _is_part,
     "They differ from the id without `-v0` by their text, and by white space in a box, only.": _is_repeated,
 }
@@ -193,11 +225,10 @@ def audited(env_id: str) -> HackingAudit:
 
         # The answers are ours and harmless. A process for each, as for answers of a policy, would take hours.
         gem_reasoning_gym.env.grade = _grade  # pyright: ignore[reportPrivateImportUsage]
-    several = "several agents" in gem_core.spec(env_id).tags
-    other = _first(OPPONENTS, env_id) if several else None
+    other = _first(OPPONENTS, env_id) if _is_match(env_id) else None
     kwargs = {"opponents": {"player 1": other}} if other else {}
     effort = _first(EFFORTS, env_id) or Effort()
-    return audit_env(env_id, rounds=effort.rounds, steps_only=effort.steps_only, **kwargs, **effort.kwargs)
+    return audit_env(env_id, rounds=effort.rounds, kinds=effort.kinds, **kwargs, **effort.kwargs)
 
 
 def _first(values: Mapping[str, _T], env_id: str) -> _T | None:
@@ -260,16 +291,17 @@ def page(rows: Iterable[str], known: Mapping[str, str]) -> str:
         "",
         "<!-- Written by plugins/testing/hacking_audit.py, which `nox -s audit` runs. -->",
         "",
-        "The return of the best policy that solves nothing is the **floor** of an id: an agent that earns no more has",
-        "learned nothing. Such a policy repeats a constant, a piece of the question, an answer or a piece of another",
-        "question, an expression over what a grader has in its hands, or nonsense. Or it takes several steps: the same",
-        "move always, valid moves in turn, a piece of each observation (all of it, the move that was shown last, an",
-        "item of a list), nothing, something very long, lines of shell commands or SQL, the first product of a shop,",
-        "one rule for all customers, a walk through all rooms.",
+        "What the best policy earns that solves nothing, and what random valid actions earn, as mean return and share",
+        "of successes. The larger one is the **floor** of an id: an agent that earns no more has learned nothing.",
+        "",
+        "Such a policy repeats a constant, a piece of the question, an answer or a piece of another question, an",
+        "expression over what a grader has in its hands, or nonsense. Or it takes several steps: the same move always,",
+        "valid moves in turn, a piece of each observation (all of it, the move that was shown last, an item of a",
+        "list), nothing, something very long, lines of shell commands or SQL, the first product of a shop, one rule",
+        "for all customers, a walk through all rooms.",
         "",
         f"Some hundred policies play the first {first} entries of each id, and the best play {last}, all with fixed",
-        "seeds. Random valid actions play as many, for comparison (return / successes). It is less where episodes are",
-        "slow:",
+        "seeds. Random play has as many. It is less where episodes are slow:",
         "",
         "| ids | play |",
         "| --- | --- |",
@@ -280,7 +312,7 @@ def page(rows: Iterable[str], known: Mapping[str, str]) -> str:
         "pays according to its origin (GEM, TextArena, ScienceWorld, Gymnasium, WebShop) is shown and not changed.",
         "`gem_testing.audit_env` and `check_hacking` do the same for your environments.",
         "",
-        "| id | best policy | floor | most often right | share | random play | bound | reason |",
+        "| id | best policy | mean return | most often right | share | random play | bound | reason |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
         *rows,
         "",
@@ -298,9 +330,10 @@ def page(rows: Iterable[str], known: Mapping[str, str]) -> str:
 
 def _entries(effort: Effort) -> str:
     (first, _), (last, _) = effort.rounds[0], effort.rounds[-1]
-    several = ", policies of several steps only" if effort.steps_only else ""
+    several = "" if effort.kinds == KINDS else f", {' and '.join(effort.kinds)} only"
     more = "".join(f", `{name}={value}`" for name, value in effort.kwargs.items())
-    return f"{first} and {last} entries{several}{more}"
+    numbers = f"{first} and {last} entries" if first < last else f"{first} entry"
+    return f"{numbers}{several}{more}"
 
 
 def stale(env_id: str) -> str | None:

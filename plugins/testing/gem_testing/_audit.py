@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gem_core.env import Env, shown_text
-from gem_testing._degenerate import Policy, answering, form_of, moving
+from gem_testing._degenerate import Policy, always, answering, form_of, moving
 from gem_testing._plans import plans
 from gem_testing._play import MAX_TURNS, Subject
 
+Kind: TypeAlias = Literal["answers", "moves", "plans"]
+"""What policies do."""
+KINDS: tuple[Kind, ...] = ("answers", "moves", "plans")
+"""All kinds."""
 ROUNDS = ((5, None), (15, 40), (50, 12))
 """Entries that have been played after each round, and the policies that it plays: the best of the last."""
-_OTHERS, _MAX_OTHERS = 1_000, 40
-"""The first of the entries whose questions and answers are tried on others, and how many at most."""
+_OTHERS, _EACH, _MAX_OTHERS = 1_000, 3, 40
+"""The first of the entries whose questions and answers are tried on others; how many for an entry, and in all."""
 _ASKED = 6
 """Of these, entries whose questions are taken apart."""
 _MIN_ACTIONS = 12
@@ -89,32 +93,33 @@ def audit_env(
     *,
     answers: Iterable[str] = (),
     rounds: Sequence[tuple[int, int | None]] = ROUNDS,
-    steps_only: bool = False,
+    kinds: Sequence[Kind] = KINDS,
     **kwargs: Any,
 ) -> HackingAudit:
     """Play some hundred policies that solve nothing, and report the best of them.
 
-    They repeat one answer: a constant, a piece of the question, an answer or a piece of the question of another entry,
-    an expression over what a grader may have in its hands, nonsense. Or they take several steps: valid actions in turn,
-    pieces of each observation, and plans for shells, SQL, shops, desks and houses. All play the first entries, the best
-    of them the next, and so on.
+    All play the first entries, the best of them the next, and so on. The kinds of policies:
+
+    - `answers` repeat one: a constant, a piece of the question, an answer or a piece of the question of another entry,
+      an expression over what a grader may have in its hands, nonsense.
+    - `moves` are valid actions in turn, pieces of each observation, very long actions.
+    - `plans` are lines of several steps for shells, SQL, shops, desks and houses.
 
     Args:
         env_id: an id that `gem_core.make` knows.
         answers: further answers to try, without the form of an action, as in `\\boxed{...}`.
         rounds: see `ROUNDS`.
-        steps_only: leave out policies that repeat one answer. They are most; in long episodes that take commands they
-            tell nothing.
+        kinds: those to play, beside no action. Answers are most; in long episodes that take commands they tell nothing.
         kwargs: override the spec's keyword arguments.
     """
     with Subject(env_id, kwargs).make() as env:
-        questions, actions = _others(env, min(_MAX_OTHERS, rounds[-1][0]))
+        questions, actions = _others(env, min(_MAX_OTHERS, _EACH * rounds[-1][0]))
         form = form_of(actions[0])
-        found = [] if steps_only else answering(form, actions, questions, answers)
-        tried = {
-            one.name: one
-            for one in [*found, *moving(form, actions, _FEW if steps_only else _SEVERAL), *plans(form, actions)]
-        }
+        found = [Policy("no action", always(""))]
+        found += answering(form, actions, questions, answers) if "answers" in kinds else []
+        found += moving(form, actions, _SEVERAL if "answers" in kinds else _FEW) if "moves" in kinds else []
+        found += plans(form, actions) if "plans" in kinds else []
+        tried = {policy.name: policy for policy in found}
         results: dict[Policy, list[_Outcome]] = {policy: [] for policy in tried.values()}
         played = 0
         for entries, most in rounds:

@@ -108,7 +108,7 @@ def answering(form: Form, actions: Sequence[str], questions: Sequence[str], answ
         questions: of other episodes.
         answers: further contents of an action, from the author of the environment.
     """
-    found = [Policy("no action", always("")), Policy("nonsense without a form", always("lorem ipsum"))]
+    found = [Policy("nonsense without a form", always("lorem ipsum"))]
     found += [_constant(form, content) for content in _distinct([*answers, *constants()])]
     others = _distinct(form.content(action) for action in actions)
     found += [_constant(form, content) for content in others]
@@ -128,7 +128,7 @@ def moving(form: Form, actions: Sequence[str], among: int) -> list[Policy]:
         among: valid actions that are played by themselves, and in pairs.
     """
     valid = _distinct(actions)
-    found = [Policy("no action", always("")), *(_constant(form, form.content(one)) for one in valid[:among])]
+    found = [_constant(form, form.content(one)) for one in valid[:among]]
     found += _alternating(valid, among)
     found += [Policy(name, _copying(form, copy), _answering(form, copy)) for name, copy in _echoes()]
     if form != _BARE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import gem_core
 from gem_core import Env
 from gem_core.plugins import PluginManager
-from gem_testing import Bound, HackingError, audit_env, check_hacking
+from gem_testing import KINDS, Bound, HackingError, Kind, audit_env, check_hacking
 from gem_testing._degenerate import answering, balanced, copies, form_of
 from gem_testing._plans import plans
 
@@ -202,12 +203,10 @@ def test_a_very_long_action_is_played() -> None:
 
 
 @pytest.mark.parametrize("kind", HOSTS)
-@pytest.mark.parametrize("steps_only", [False, True])
-def test_plans_of_several_steps_are_played_where_actions_are_of_their_kind(kind: str, steps_only: bool) -> None:
+@pytest.mark.parametrize("kinds", [KINDS, ("plans",)])
+def test_plans_of_several_steps_are_played_where_actions_are_of_their_kind(kind: str, kinds: Sequence[Kind]) -> None:
     valid, flaw, end, shown, policy = HOSTS[kind]
-    audit = audit_env(
-        "audit:Host-v0", rounds=QUICK, steps_only=steps_only, valid=valid, flaw=flaw, end=end, shown=shown
-    )
+    audit = audit_env("audit:Host-v0", rounds=QUICK, kinds=kinds, valid=valid, flaw=flaw, end=end, shown=shown)
     assert (audit.best.reward, audit.luckiest.success) == (1.0, 1.0)
     assert policy in audit.best.policy
     assert not plans(form_of("knock"), ["knock"])
