@@ -144,8 +144,11 @@ BOUNDS: dict[str, Bound] = {
     "textarena:Minesweeper-*": Bound(0.2, 0.05, f"most cells are safe; {_PROGRESS}"),
     "textarena:PegJump-v0": Bound(0.15, 0.05, _PROGRESS),
     "textarena:Secretary-*": Bound(0.25, 0.25, "the second of few offers may be the best"),
+    "textarena:Set-v0": Bound(0.4, 0.05, "three cards of twelve are a set by luck, and each set is paid"),
     "textarena:Sokoban-v0": Bound(0.25, 0.1, _PROGRESS),
     "textarena:ThreeCardMonte-v0": Bound(0.35, 0.35, "three cups"),
+    "scienceworld:*": Bound(0.5, 0.05, "pays for each step of a solution, and a walk or a look is one; one variation each"),
+    "game:PlainGuess-*": Bound(0.1, 0.1, "several guesses, few numbers"),
     "game:Corridor-v0": Bound(0.8, 0.9, "a game for tests: any long way through it passes the end"),
     "game:FifteenPuzzle-*-easy": Bound(0.5, 0.2, f"two rows, often solved by moves in turn; {_GEM}"),
     "game:FifteenPuzzle-*": Bound(0.3, 0.1, _GEM),
@@ -258,7 +261,7 @@ def row(audit: HackingAudit) -> str:
     bound = bound_of(audit.env_id)
     best = f"{cell(audit.best.policy)} | {audit.best.reward:.3f}"
     luckiest = f"{cell(audit.luckiest.policy)} | {audit.luckiest.success:.0%}"
-    by_chance = f"{audit.random.reward:.3f} / {audit.random.success:.0%}"
+    by_chance = f"{audit.random.reward:.3f} / {audit.random.success:.0%}" if audit.random else "-"
     limits = f"{bound.reward:g} / {bound.success:.0%}"
     return f"| `{audit.env_id}` | {best} | {luckiest} | {by_chance} | {limits} | {bound.reason} |"
 
@@ -301,7 +304,8 @@ def page(rows: Iterable[str], known: Mapping[str, str]) -> str:
         "for all customers, a walk through all rooms.",
         "",
         f"Some hundred policies play the first {first} entries of each id, and the best play {last}, all with fixed",
-        "seeds. Random play has as many. It is less where episodes are slow:",
+        "seeds. Random play has as many; it is left out where one turn ends an episode, as are policies of several",
+        "steps. It is less where episodes are slow:",
         "",
         "| ids | play |",
         "| --- | --- |",

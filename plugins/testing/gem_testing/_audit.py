@@ -69,8 +69,8 @@ class HackingAudit:
     """The highest mean return."""
     luckiest: Finding
     """The largest share of successes."""
-    random: Finding
-    """Random valid actions, for comparison: `sample_random_action` of the environment."""
+    random: Finding | None
+    """Random valid actions, for comparison (`sample_random_action`); `None` if one turn ends every episode."""
 
     def problem(self, bound: Bound) -> str | None:
         """What exceeds the bound, as a sentence, or `None`."""
@@ -102,7 +102,7 @@ def audit_env(
 
     - `answers` repeat one: a constant, a piece of the question, an answer or a piece of the question of another entry,
       an expression over what a grader may have in its hands, nonsense.
-    - `moves` are valid actions in turn, pieces of each observation, very long actions.
+    - `moves` are valid actions in turn, pieces of each observation, very long actions; for episodes of several turns.
     - `plans` are lines of several steps for shells, SQL, shops, desks and houses.
 
     Args:
@@ -115,10 +115,12 @@ def audit_env(
     with Subject(env_id, kwargs).make() as env:
         questions, actions = _others(env, min(_MAX_OTHERS, _EACH * rounds[-1][0]))
         form = form_of(actions[0])
+        outcomes = [_random_play(env, entry) for entry in range(rounds[-1][0])]
+        several = max(one.turns for one in outcomes) > 1
         found = [Policy("no action", always(""))]
         found += answering(form, actions, questions, answers) if "answers" in kinds else []
-        found += moving(form, actions, _SEVERAL if "answers" in kinds else _FEW) if "moves" in kinds else []
-        found += plans(form, actions) if "plans" in kinds else []
+        found += moving(form, actions, _SEVERAL if "answers" in kinds else _FEW) if several and "moves" in kinds else []
+        found += plans(form, actions) if several and "plans" in kinds else []
         tried = {policy.name: policy for policy in found}
         results: dict[Policy, list[_Outcome]] = {policy: [] for policy in tried.values()}
         played = 0
@@ -127,10 +129,10 @@ def audit_env(
             for entry in range(played, entries):
                 _play_entry(env, entry, chosen, results)
             results, played = {policy: results[policy] for policy in chosen}, entries
-        by_chance = [_random_play(env, entry) for entry in range(played)]
     findings = [Finding(policy.name, *_means(result)) for policy, result in results.items()]
     best, luckiest = max(findings, key=lambda one: one.reward), max(findings, key=lambda one: one.success)
-    return HackingAudit(env_id, len(tried), played, best, luckiest, Finding("random play", *_means(by_chance)))
+    by_chance = Finding("random play", *_means(outcomes)) if several else None
+    return HackingAudit(env_id, len(tried), played, best, luckiest, by_chance)
 
 
 def check_hacking(env_id: str, bound: Bound | None = None, **options: Any) -> None:

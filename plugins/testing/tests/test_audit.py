@@ -220,9 +220,11 @@ def test_the_first_answer_counts_where_one_turn_ends_an_episode() -> None:
 
 def test_random_play_stands_beside_the_best_policy() -> None:
     audit = audit_env("audit:Door-v0", rounds=QUICK)
+    assert audit.random is not None
     assert audit.random.policy == "random play"
     assert 0.5 < audit.random.success == audit.random.reward < 1.0
     assert audit_env("audit:Door-v0", rounds=QUICK) == audit
+    assert audit_env("audit:Sum-v0", rounds=QUICK).random is None
 
 
 def test_a_bound_allows_what_it_names_and_no_more() -> None:
