@@ -64,6 +64,8 @@ SECONDS = 1.0
 """Time that grading an answer may take, as in the environment."""
 SHOWN = 60
 """Characters of an answer."""
+LEFT_OUT = "## Not audited"
+"""The part of the page after the table."""
 
 _PUBLISHED = "reasoning-gym's own scores, for comparison; the id without `-v0` does not pay that"
 _YES = "two answers, one of them more often right"
@@ -147,11 +149,13 @@ BOUNDS: dict[str, Bound] = {
     "textarena:Set-v0": Bound(0.4, 0.05, "three cards of twelve are a set by luck, and each set is paid"),
     "textarena:Sokoban-v0": Bound(0.25, 0.1, _PROGRESS),
     "textarena:ThreeCardMonte-v0": Bound(0.35, 0.35, "three cups"),
-    "scienceworld:*": Bound(0.5, 0.05, "pays for each step of a solution, and a walk or a look is one; one variation each"),
+    "scienceworld:*": Bound(
+        0.5, 0.05, "pays for each step of a solution, and a walk or a look is one; one variation each"
+    ),
     "game:PlainGuess-*": Bound(0.1, 0.1, "several guesses, few numbers"),
     "game:Corridor-v0": Bound(0.8, 0.9, "a game for tests: any long way through it passes the end"),
-    "game:FifteenPuzzle-*-easy": Bound(0.5, 0.2, f"two rows, often solved by moves in turn; {_GEM}"),
-    "game:FifteenPuzzle-*": Bound(0.3, 0.1, _GEM),
+    "game:FifteenPuzzle-*-easy": Bound(0.9, 0.85, f"two rows, often solved by the same four moves in turn; {_GEM}"),
+    "game:FifteenPuzzle-*": Bound(0.45, 0.35, f"small ones are often solved by moves in turn; {_GEM}"),
     "game:Game2048-*": Bound(0.95, 0.75, f"moves in turn merge tiles, which is the game; {_GEM}"),
     "game:GuessTheNumber-v0-hard-no-max-turn": Bound(0.95, 0.85, "as many turns as numbers"),
     "game:GuessTheNumber-v0": Bound(0.9, 0.55, "half as many turns as numbers; pays for nearness, as GEM does"),
@@ -274,7 +278,8 @@ def cell(text: str) -> str:
 
 def rows_of(text: str) -> dict[str, str]:
     """The rows of a page, by id."""
-    return {found[1]: found[0] for found in re.finditer(r"^\| `([\w.:-]+)` \|.*$", text, re.MULTILINE)}
+    played = text.partition(LEFT_OUT)[0]
+    return {found[1]: found[0] for found in re.finditer(r"^\| `([\w.:-]+)` \|.*$", played, re.MULTILINE)}
 
 
 def page(rows: Iterable[str], known: Mapping[str, str]) -> str:
@@ -320,7 +325,7 @@ def page(rows: Iterable[str], known: Mapping[str, str]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
         *rows,
         "",
-        "## Not audited",
+        LEFT_OUT,
         "",
         "| ids | reason |",
         "| --- | --- |",
