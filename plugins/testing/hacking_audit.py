@@ -156,7 +156,7 @@ BOUNDS: dict[str, Bound] = {
     "game:Corridor-v0": Bound(0.8, 0.9, "a game for tests: any long way through it passes the end"),
     "game:FifteenPuzzle-*-easy": Bound(0.9, 0.85, f"two rows, often solved by the same four moves in turn; {_GEM}"),
     "game:FifteenPuzzle-*": Bound(0.45, 0.35, f"small ones are often solved by moves in turn; {_GEM}"),
-    "game:Game2048-*": Bound(0.95, 0.75, f"moves in turn merge tiles, which is the game; {_GEM}"),
+    "game:Game2048-*": Bound(1.0, 0.95, f"moves in turn merge tiles, which is the game; {_GEM}"),
     "game:GuessTheNumber-v0-hard-no-max-turn": Bound(0.95, 0.85, "as many turns as numbers"),
     "game:GuessTheNumber-v0": Bound(0.9, 0.55, "half as many turns as numbers; pays for nearness, as GEM does"),
     "game:GuessTheNumber-v0-*": Bound(0.8, 0.25, "pays for nearness, as GEM does; `-v1-` does not"),
