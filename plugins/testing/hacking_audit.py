@@ -1,4 +1,4 @@
-"""Runs the hacking audit over all ids that need no network, and writes docs/hacking_audit.md.
+"""Runs the hacking audit over all ids of this package that bring their data, and writes docs/hacking_audit.md.
 
 python plugins/testing/hacking_audit.py                        # play, write, and fail where a bound is exceeded
 python plugins/testing/hacking_audit.py rg:maze                # play these ids only, print the rows, and write nothing
@@ -12,22 +12,20 @@ import fnmatch
 import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
+import gem_core
 from gem_core.plugins import manager
 from gem_core.specs import EnvSpec
 from gem_grading import Grade
-from gem_testing import ROUNDS, Bound, HackingAudit, audit_env
+from gem_testing import KINDS, ROUNDS, Bound, HackingAudit, Kind, audit_env
 
 PAGE = Path(__file__).parents[2] / "docs" / "hacking_audit.md"
-GRADED = ("game", "math", "code", "qa", "logic", "eval", "rg")
-NAMESPACES = (*GRADED, "visual", "webshop", "desk", "match", "textarena", "terminal", "postgres")
-PARTS = ("terminal:*-v0", "postgres:*-v0")
-"""Ids with some of the tasks of `Tasks-v0`, which alone is audited."""
 OPPONENTS = {
     "match:IteratedDilemma-v0": "tit for tat",
     "match:KuhnPoker-v0": "random",
@@ -35,14 +33,39 @@ OPPONENTS = {
     "match:TicTacToe-v0": "optimal",
     "textarena:*": "random",
 }
-"""Who plays against the policy: `player 1`. By id or pattern; TextArena's games for one player are not audited."""
-SLOW = {"terminal": ((1, None), (4, 12)), "postgres": ((1, None), (4, 12)), "desk": ((2, None), (15, 20))}
-"""Rounds where every episode starts a process, or takes 200 turns."""
+"""Who plays against the policy: `player 1`. By id or pattern, of the ids for several agents."""
+
+
+_STEPS: Sequence[Kind] = ("moves", "plans")
+
+
+class Effort(NamedTuple):
+    """How much is played where episodes are slow."""
+
+    rounds: tuple[tuple[int, int | None], ...] = ROUNDS
+    kinds: Sequence[Kind] = KINDS
+    kwargs: Mapping[str, Any] = MappingProxyType({})
+
+
+EFFORTS = {
+    "desk:*": Effort(((4, None), (16, 20)), _STEPS),
+    "gym:*": Effort(((2, None), (10, 8)), _STEPS),
+    "postgres:*": Effort(((1, None), (4, 8)), _STEPS),
+    "scienceworld:*": Effort(((1, None),), ("plans",), {"max_turns": 25}),
+    "terminal:*": Effort(((2, None), (8, 12)), _STEPS),
+    "textarena:RushHour-v0": Effort(((1, None), (4, 4)), _STEPS),
+    "textarena:Set-v0": Effort(((2, None), (8, 8)), _STEPS),
+    "textarena:Sudoku-v0-*": Effort(((1, None), (3, 8))),
+    "textarena:*": Effort(((2, None), (12, 8))),
+}
+"""By id or pattern; the first that fits counts."""
 WORKERS = 2
 SECONDS = 1.0
 """Time that grading an answer may take, as in the environment."""
 SHOWN = 60
 """Characters of an answer."""
+LEFT_OUT = "## Not audited"
+"""The part of the page after the table."""
 
 _PUBLISHED = "reasoning-gym's own scores, for comparison; the id without `-v0` does not pay that"
 _YES = "two answers, one of them more often right"
@@ -50,6 +73,10 @@ _FEW = "few answers, one of them often right"
 _SMALL = "the answers are small numbers, one of them often right"
 _COPY = "in as many questions nothing has to be done"
 _GEM = "pays for progress, as GEM does; `success` does not count it"
+_PROGRESS = "pays for progress, as TextArena does; `success` does not count it"
+_RULE = (
+    "a fixed rule: search for the instruction, take the first product and the options that it names (without them 0.54)"
+)
 _RANDOM = "the opponent moves at random, so a fixed line of moves can win"
 _OTHERS = "some answers are right for more than one question"
 BOUNDS: dict[str, Bound] = {
@@ -104,11 +131,32 @@ BOUNDS: dict[str, Bound] = {
     "match:KuhnPoker-v0": Bound(0.85, 0.85, "the opponent passes at random, and a bet then wins"),
     "match:IteratedDilemma-v0": Bound(0.7, 1.0, "to cooperate is the best answer to tit for tat"),
     "match:Negotiation-v0": Bound(0.35, 0.3, "the opponent accepts what is fair to it, and few divisions there are"),
-    "textarena:*": Bound(1.0, 1.0, _RANDOM),
+    "desk:Retail-v0-hard": Bound(0.13, 0.13, "a rule forbids some wishes, and one rule is often the one"),
+    "webshop:*": Bound(0.93, 0.67, _RULE),
+    "gym:Blackjack-v1": Bound(0.1, 0.5, "to stick is often right"),
+    "textarena:2048-v0-*-easy": Bound(1.0, 1.0, f"moves in turn merge tiles, which is the game; {_PROGRESS}"),
+    "textarena:2048-*": Bound(0.45, 0.05, f"moves in turn merge tiles, which is the game; {_PROGRESS}"),
+    "textarena:Bandit-*": Bound(0.35, 0.35, "few buttons, one of them the best"),
+    "textarena:Blackjack-*": Bound(0.45, 0.5, "pays for each hand that was won, and luck wins some"),
+    "textarena:Countdown-v0": Bound(0.7, 0.05, _PROGRESS),
+    "textarena:Cryptarithm-v0": Bound(0.25, 0.05, _PROGRESS),
+    "textarena:FrozenLake-*": Bound(0.75, 0.25, f"the goal is often to the right and down; {_PROGRESS}"),
+    "textarena:GuessTheNumber-*": Bound(0.9, 0.6, f"half as many turns as numbers; {_PROGRESS}"),
+    "textarena:Mastermind-*": Bound(0.4, 0.1, f"several guesses, few codes; {_PROGRESS}"),
+    "textarena:Minesweeper-*": Bound(0.2, 0.05, f"most cells are safe; {_PROGRESS}"),
+    "textarena:PegJump-v0": Bound(0.15, 0.05, _PROGRESS),
+    "textarena:Secretary-*": Bound(0.25, 0.25, "the second of few offers may be the best"),
+    "textarena:Set-v0": Bound(0.4, 0.05, "three cards of twelve are a set by luck, and each set is paid"),
+    "textarena:Sokoban-v0": Bound(0.25, 0.1, _PROGRESS),
+    "textarena:ThreeCardMonte-v0": Bound(0.35, 0.35, "three cups"),
+    "scienceworld:*": Bound(
+        0.5, 0.05, "pays for each step of a solution, and a walk or a look is one; one variation each"
+    ),
+    "game:PlainGuess-*": Bound(0.1, 0.1, "several guesses, few numbers"),
     "game:Corridor-v0": Bound(0.8, 0.9, "a game for tests: any long way through it passes the end"),
-    "game:FifteenPuzzle-*-easy": Bound(0.5, 0.2, f"two rows, often solved by moves in turn; {_GEM}"),
-    "game:FifteenPuzzle-*": Bound(0.3, 0.1, _GEM),
-    "game:Game2048-*": Bound(0.95, 0.75, f"moves in turn merge tiles, which is the game; {_GEM}"),
+    "game:FifteenPuzzle-*-easy": Bound(0.9, 0.85, f"two rows, often solved by the same four moves in turn; {_GEM}"),
+    "game:FifteenPuzzle-*": Bound(0.45, 0.35, f"small ones are often solved by moves in turn; {_GEM}"),
+    "game:Game2048-*": Bound(1.0, 0.95, f"moves in turn merge tiles, which is the game; {_GEM}"),
     "game:GuessTheNumber-v0-hard-no-max-turn": Bound(0.95, 0.85, "as many turns as numbers"),
     "game:GuessTheNumber-v0": Bound(0.9, 0.55, "half as many turns as numbers; pays for nearness, as GEM does"),
     "game:GuessTheNumber-v0-*": Bound(0.8, 0.25, "pays for nearness, as GEM does; `-v1-` does not"),
@@ -122,38 +170,58 @@ BOUNDS: dict[str, Bound] = {
     "game:Wordle-*": Bound(0.45, 0.1, f"several guesses of common words; {_GEM}"),
 }
 """By id or pattern; the first that fits counts."""
+AGAINST_RANDOM = Bound(1.0, 1.0, _RANDOM)
+"""Of TextArena's matches."""
 
 _FUNCTIONS: dict[str, Any] = {}
+_T = TypeVar("_T")
 
 
 def bound_of(env_id: str) -> Bound:
     """The bound of an id."""
-    return next((bound for pattern, bound in BOUNDS.items() if fnmatch.fnmatchcase(env_id, pattern)), Bound())
+    if env_id.startswith("textarena:") and _is_match(env_id):
+        return AGAINST_RANDOM
+    return _first(BOUNDS, env_id) or Bound()
 
 
-def shipped(namespaces: Sequence[str] = NAMESPACES) -> Iterator[tuple[str, bool]]:
-    """Every id that is audited or lacks its data, and whether it can be played without the network."""
-    for namespace in namespaces:
-        for registration in manager.registrations("gem_envs", namespace):
-            spec = registration.spec
-            alone = namespace == "textarena" and "several agents" not in spec.tags
-            part = any(fnmatch.fnmatchcase(spec.id, pattern) for pattern in PARTS) and not spec.id.endswith(":Tasks-v0")
-            if not alone and not part and not _is_repeated(spec.id):
-                yield spec.id, not _needs_data(spec)
+def _is_match(env_id: str) -> bool:
+    return "several agents" in gem_core.spec(env_id).tags
 
 
-def _is_repeated(env_id: str) -> bool:
-    """Whether an id of `rg` differs from the one without `-v0` by its text, and by white space in a box, only."""
+def shipped() -> dict[str, str]:
+    """Every id of this distribution, and why it is not audited; an empty text if it is."""
+    registered = manager.all_registrations("gem_envs")
+    specs = [one.spec for one in registered if one.provenance.distribution == "gem-core"]
+    return {spec.id: next((reason for reason, fits in EXCEPTIONS.items() if fits(spec)), "") for spec in specs}
+
+
+def _is_part(spec: EnvSpec) -> bool:
+    return spec.namespace in ("terminal", "postgres") and spec.id.endswith("-v0") and not spec.id.endswith(":Tasks-v0")
+
+
+def _is_repeated(spec: EnvSpec) -> bool:
     from gem_reasoning_gym._names import SCORED_ANEW
 
-    name = env_id.removeprefix("rg:").removesuffix("-v0")
-    return env_id.startswith("rg:") and env_id.endswith("-v0") and name not in SCORED_ANEW
+    name = spec.id.removeprefix("rg:").removesuffix("-v0")
+    return spec.namespace == "rg" and spec.id.endswith("-v0") and name not in SCORED_ANEW
 
 
 def _needs_data(spec: EnvSpec) -> bool:
     dataset = str(spec.kwargs.get("dataset", ""))
     anything = spec.id.endswith(":Dataset") or not {"any-folder", "clone"}.isdisjoint(spec.tags)
     return anything or ("/" in dataset and not dataset.startswith("package:"))
+
+
+EXCEPTIONS: dict[str, Callable[[EnvSpec], bool]] = {
+    "Their data is not part of this package. They have the classes of `math:Sample`, `qa:Sample`, `code:Sample`, "
+    "`terminal:Tasks-v0` and `postgres:Tasks-v0`; `desk:TauBench` has the reward of tau-bench.": _needs_data,
+    "A start takes up to 20 s of CPU. It is `textarena:Sokoban-v0` on a larger board.": (
+        lambda spec: spec.id == "textarena:Sokoban-v0-medium"
+    ),
+    "They have some of the tasks of `Tasks-v0`.": _is_part,
+    "They differ from the id without `-v0` by their text, and by white space in a box, only.": _is_repeated,
+}
+"""Ids that are not audited, by the reason."""
 
 
 def audited(env_id: str) -> HackingAudit:
@@ -164,9 +232,15 @@ def audited(env_id: str) -> HackingAudit:
 
         # The answers are ours and harmless. A process for each, as for answers of a policy, would take hours.
         gem_reasoning_gym.env.grade = _grade  # pyright: ignore[reportPrivateImportUsage]
-    other = next((name for pattern, name in OPPONENTS.items() if fnmatch.fnmatchcase(env_id, pattern)), None)
+    other = _first(OPPONENTS, env_id) if _is_match(env_id) else None
     kwargs = {"opponents": {"player 1": other}} if other else {}
-    return audit_env(env_id, rounds=SLOW.get(namespace, ROUNDS), **kwargs)
+    effort = _first(EFFORTS, env_id) or Effort()
+    return audit_env(env_id, rounds=effort.rounds, kinds=effort.kinds, **kwargs, **effort.kwargs)
+
+
+def _first(values: Mapping[str, _T], env_id: str) -> _T | None:
+    """The value of the first pattern that fits."""
+    return next((value for pattern, value in values.items() if fnmatch.fnmatchcase(env_id, pattern)), None)
 
 
 def _grade(function: str, *arguments: Any, timeout: float = SECONDS) -> Grade:
@@ -189,10 +263,11 @@ def _too_late(*_: object) -> NoReturn:
 def row(audit: HackingAudit) -> str:
     """A line of the table."""
     bound = bound_of(audit.env_id)
-    limits = f"{bound.reward:g} / {bound.success:.0%}"
     best = f"{cell(audit.best.policy)} | {audit.best.reward:.3f}"
     luckiest = f"{cell(audit.luckiest.policy)} | {audit.luckiest.success:.0%}"
-    return f"| `{audit.env_id}` | {best} | {luckiest} | {limits} | {bound.reason} |"
+    by_chance = f"{audit.random.reward:.3f} / {audit.random.success:.0%}" if audit.random else "-"
+    limits = f"{bound.reward:g} / {bound.success:.0%}"
+    return f"| `{audit.env_id}` | {best} | {luckiest} | {by_chance} | {limits} | {bound.reason} |"
 
 
 def cell(text: str) -> str:
@@ -203,43 +278,86 @@ def cell(text: str) -> str:
 
 def rows_of(text: str) -> dict[str, str]:
     """The rows of a page, by id."""
-    return {found[1]: found[0] for found in re.finditer(r"^\| `([\w.:-]+)` \|.*$", text, re.MULTILINE)}
+    played = text.partition(LEFT_OUT)[0]
+    return {found[1]: found[0] for found in re.finditer(r"^\| `([\w.:-]+)` \|.*$", played, re.MULTILINE)}
 
 
-def page(rows: Iterable[str], left_out: list[str]) -> str:
-    """The page, as Markdown."""
-    slow = ", ".join(f"`{name}` {first} and {last}" for name, ((first, _), (last, _)) in SLOW.items())
+def page(rows: Iterable[str], known: Mapping[str, str]) -> str:
+    """The page, as Markdown.
+
+    Args:
+        rows: of the table.
+        known: as from `shipped`.
+    """
+    (first, _), *_, (last, _) = ROUNDS
+    usual = Bound()
+    efforts = [f"| `{pattern}` | {_entries(effort)} |" for pattern, effort in EFFORTS.items()]
+    reasons = dict.fromkeys(filter(None, known.values()))
+    left_out = {reason: ", ".join(f"`{one}`" for one, given in known.items() if given == reason) for reason in reasons}
     return "\n".join([
         "# Hacking audit",
         "",
         "<!-- Written by plugins/testing/hacking_audit.py, which `nox -s audit` runs. -->",
         "",
-        "What the best policy earns that solves nothing: a constant, a piece of the question, an answer or a piece",
-        "of another question, an expression over what a grader has in its hands, nonsense; in games of several turns,",
-        "each of these again and again, and valid actions in turn.",
-        f"Some hundred policies play the first {ROUNDS[0][0]} entries of each id, and the best play {ROUNDS[-1][0]}.",
-        f"Where episodes are slow, they are fewer: {slow}.",
+        "What the best policy earns that solves nothing, and what random valid actions earn, as mean return and share",
+        "of successes. The larger one is the **floor** of an id: an agent that earns no more has learned nothing.",
+        "",
+        "Such a policy repeats a constant, a piece of the question, an answer or a piece of another question, an",
+        "expression over what a grader has in its hands, or nonsense. Or it takes several steps: the same move always,",
+        "valid moves in turn, a piece of each observation (all of it, the move that was shown last, an item of a",
+        "list), nothing, something very long, lines of shell commands or SQL, the first product of a shop, one rule",
+        "for all customers, a walk through all rooms.",
+        "",
+        f"Some hundred policies play the first {first} entries of each id, and the best play {last}, all with fixed",
+        "seeds. Random play has as many; it is left out where one turn ends an episode, as are policies of several",
+        "steps. It is less where episodes are slow:",
+        "",
+        "| ids | play |",
+        "| --- | --- |",
+        *efforts,
+        "",
+        "A bound is the most that such a policy may earn, as mean return and share of successes; `nox -s audit` fails",
+        f"if one earns more. It has a reason where it is more than {usual.reward:g} / {usual.success:.0%}. What an id",
+        "pays according to its origin (GEM, TextArena, ScienceWorld, Gymnasium, WebShop) is shown and not changed.",
         "`gem_testing.audit_env` and `check_hacking` do the same for your environments.",
         "",
-        "A bound is the most that such a policy may earn, as mean return and share of successes. It has a reason where",
-        f"it is more than {Bound().reward:g} / {Bound().success:.0%}.",
-        "",
-        "| id | best answer | mean return | most often right | share | bound | reason |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| id | best policy | mean return | most often right | share | random play | bound | reason |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
         *rows,
         "",
-        f"Not audited, as their data is not part of this package: {', '.join(f'`{env_id}`' for env_id in left_out)}.",
-        "They have the classes of `math:Sample`, `qa:Sample`, `code:Sample`, `terminal:Tasks-v0` and",
-        "`postgres:Tasks-v0`; `desk:TauBench` has the reward of tau-bench.",
-        "The other ids of `terminal:` and `postgres:` have some of the tasks of `Tasks-v0`. Of `rg:` ids with `-v0`,",
-        "those are audited whose score is another one than that of the id without it.",
+        LEFT_OUT,
+        "",
+        "| ids | reason |",
+        "| --- | --- |",
+        *(f"| {ids} | {reason} |" for reason, ids in left_out.items()),
+        "",
+        "Ids that are made on demand (`remote:`, `openenv:`, `verifiers:`, other ids of `gym:`) are in neither table:",
+        "their rewards are those of the environment behind them.",
         "",
     ])  # fmt: skip
 
 
+def _entries(effort: Effort) -> str:
+    (first, _), (last, _) = effort.rounds[0], effort.rounds[-1]
+    several = "" if effort.kinds == KINDS else f", {' and '.join(effort.kinds)} only"
+    more = "".join(f", `{name}={value}`" for name, value in effort.kwargs.items())
+    numbers = f"{first} and {last} entries" if first < last else f"{first} entry"
+    return f"{numbers}{several}{more}"
+
+
+def stale(env_id: str) -> str | None:
+    """What is wrong with the row of an id, which is played, as a sentence, or `None`."""
+    audit = audited(env_id)
+    now, then = row(audit), rows_of(PAGE.read_text()).get(env_id)
+    if now != then:
+        again = f"python plugins/testing/hacking_audit.py --write {env_id}"
+        return f"{PAGE.name} has\n{then}\nand the audit says\n{now}\nNext: {again}"
+    return audit.problem(bound_of(env_id))
+
+
 def main(options: argparse.Namespace) -> None:
-    known = [*shipped()]
-    playable = [env_id for env_id, here in known if here]
+    known = shipped()
+    playable = [env_id for env_id, reason in known.items() if not reason]
     chosen = [one for one in playable if any(fnmatch.fnmatchcase(one, pattern) for pattern in options.ids)]
     audits: list[HackingAudit] = []
     with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
@@ -248,8 +366,7 @@ def main(options: argparse.Namespace) -> None:
             print(row(audit), flush=True)
     if options.write or chosen == playable:
         rows = rows_of(PAGE.read_text()) | {audit.env_id: row(audit) for audit in audits}
-        listed = [rows[env_id] for env_id in dict.fromkeys(playable) if env_id in rows]
-        PAGE.write_text(page(listed, [env_id for env_id, here in known if not here]))
+        PAGE.write_text(page([rows[env_id] for env_id in playable if env_id in rows], known))
     if problems := [problem for audit in audits if (problem := audit.problem(bound_of(audit.env_id)))]:
         sys.exit("\n".join(problems))
 

@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING
 from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from gem_testing._audit import KINDS as KINDS
     from gem_testing._audit import ROUNDS as ROUNDS
     from gem_testing._audit import Bound as Bound
     from gem_testing._audit import HackingAudit as HackingAudit
     from gem_testing._audit import HackingError as HackingError
+    from gem_testing._audit import Kind as Kind
     from gem_testing._audit import audit_env as audit_env
     from gem_testing._audit import check_hacking as check_hacking
     from gem_testing._conformance import ConformanceError as ConformanceError
@@ -43,6 +45,8 @@ _HOME = {
     "HackingAudit": "_audit",
     "HackingError": "_audit",
     "IsolatedPluginManager": "_plugins",
+    "KINDS": "_audit",
+    "Kind": "_audit",
     "ROUNDS": "_audit",
     "audit_env": "_audit",
     "check_env": "_conformance",
@@ -52,6 +56,7 @@ _HOME = {
 }
 
 __all__ = [
+    "KINDS",
     "ROUNDS",
     "Bound",
     "ConformanceError",
@@ -59,6 +64,7 @@ __all__ = [
     "HackingAudit",
     "HackingError",
     "IsolatedPluginManager",
+    "Kind",
     "audit_env",
     "check_env",
     "check_estimator",

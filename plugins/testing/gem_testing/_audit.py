@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gem_core.env import Env, shown_text
-from gem_testing._degenerate import Policy, form_of, policies
+from gem_testing._degenerate import Policy, always, answering, form_of, moving
+from gem_testing._plans import plans
 from gem_testing._play import MAX_TURNS, Subject
 
+Kind: TypeAlias = Literal["answers", "moves", "plans"]
+"""What policies do."""
+KINDS: tuple[Kind, ...] = ("answers", "moves", "plans")
+"""All kinds."""
 ROUNDS = ((5, None), (15, 40), (50, 12))
 """Entries that have been played after each round, and the policies that it plays: the best of the last."""
-_OTHERS = range(1_000, 1_040)
-"""Entries whose questions and answers are tried on others."""
+_OTHERS, _EACH, _MAX_OTHERS = 1_000, 3, 40
+"""The first of the entries whose questions and answers are tried on others; how many for an entry, and in all."""
 _ASKED = 6
 """Of these, entries whose questions are taken apart."""
+_MIN_ACTIONS = 12
+"""Valid actions that are drawn at least, over all of them."""
+_FEW, _SEVERAL = 2, 6
+"""Valid actions that are played by themselves, and in pairs."""
 _ROUNDING = 1e-9
 
 
@@ -61,6 +69,8 @@ class HackingAudit:
     """The highest mean return."""
     luckiest: Finding
     """The largest share of successes."""
+    random: Finding | None
+    """Random valid actions, for comparison (`sample_random_action`); `None` if one turn ends every episode."""
 
     def problem(self, bound: Bound) -> str | None:
         """What exceeds the bound, as a sentence, or `None`."""
@@ -79,33 +89,50 @@ class HackingAudit:
 
 
 def audit_env(
-    env_id: str, *, answers: Iterable[str] = (), rounds: Sequence[tuple[int, int | None]] = ROUNDS, **kwargs: Any
+    env_id: str,
+    *,
+    answers: Iterable[str] = (),
+    rounds: Sequence[tuple[int, int | None]] = ROUNDS,
+    kinds: Sequence[Kind] = KINDS,
+    **kwargs: Any,
 ) -> HackingAudit:
     """Play some hundred policies that solve nothing, and report the best of them.
 
-    They are constants, pieces of the question, answers and pieces of questions of other entries, expressions over what
-    a grader may have in its hands, and nonsense; in games of several turns, each again and again, and valid actions in
-    turn. All play the first entries, the best of them the next, and so on.
+    All play the first entries, the best of them the next, and so on. The kinds of policies:
+
+    - `answers` repeat one: a constant, a piece of the question, an answer or a piece of the question of another entry,
+      an expression over what a grader may have in its hands, nonsense.
+    - `moves` are valid actions in turn, pieces of each observation, very long actions; for episodes of several turns.
+    - `plans` are lines of several steps for shells, SQL, shops, desks and houses.
 
     Args:
         env_id: an id that `gem_core.make` knows.
         answers: further answers to try, without the form of an action, as in `\\boxed{...}`.
         rounds: see `ROUNDS`.
+        kinds: those to play, beside no action. Answers are most; in long episodes that take commands they tell nothing.
         kwargs: override the spec's keyword arguments.
     """
     with Subject(env_id, kwargs).make() as env:
-        questions, actions = _others(env)
-        tried = policies(form_of(actions[0]), actions, questions, answers)
-        results: dict[Policy, list[tuple[float, bool]]] = {policy: [] for policy in tried}
+        questions, actions = _others(env, min(_MAX_OTHERS, _EACH * rounds[-1][0]))
+        form = form_of(actions[0])
+        outcomes = [_random_play(env, entry) for entry in range(rounds[-1][0])]
+        several = max(one.turns for one in outcomes) > 1
+        found = [Policy("no action", always(""))]
+        found += answering(form, actions, questions, answers) if "answers" in kinds else []
+        found += moving(form, actions, _SEVERAL if "answers" in kinds else _FEW) if several and "moves" in kinds else []
+        found += plans(form, actions) if several and "plans" in kinds else []
+        tried = {policy.name: policy for policy in found}
+        results: dict[Policy, list[_Outcome]] = {policy: [] for policy in tried.values()}
         played = 0
         for entries, most in rounds:
             chosen = _best(results, most)
             for entry in range(played, entries):
                 _play_entry(env, entry, chosen, results)
             results, played = {policy: results[policy] for policy in chosen}, entries
-    found = [Finding(policy.name, *_means(result)) for policy, result in results.items()]
-    best, luckiest = max(found, key=lambda one: one.reward), max(found, key=lambda one: one.success)
-    return HackingAudit(env_id, len(tried), played, best, luckiest)
+    findings = [Finding(policy.name, *_means(result)) for policy, result in results.items()]
+    best, luckiest = max(findings, key=lambda one: one.reward), max(findings, key=lambda one: one.success)
+    by_chance = Finding("random play", *_means(outcomes)) if several else None
+    return HackingAudit(env_id, len(tried), played, best, luckiest, by_chance)
 
 
 def check_hacking(env_id: str, bound: Bound | None = None, **options: Any) -> None:
@@ -128,17 +155,25 @@ def check_hacking(env_id: str, bound: Bound | None = None, **options: Any) -> No
         raise HackingError(problem)
 
 
-def _others(env: Env) -> tuple[list[str], list[str]]:
+class _Outcome(NamedTuple):
+    """An episode."""
+
+    reward: float
+    success: bool
+    turns: int
+
+
+def _others(env: Env, count: int) -> tuple[list[str], list[str]]:
     """Questions and valid actions of other entries; an environment may give right answers as valid actions."""
     questions: list[str] = []
     actions: list[str] = []
-    for entry in _OTHERS:
+    for entry in range(_OTHERS, _OTHERS + count):
         questions.append(_reset(env, entry))
-        actions += [env.sample_random_action() for _ in range(2)]
+        actions += [env.sample_random_action() for _ in range(max(2, _MIN_ACTIONS // count))]
     return questions[:_ASKED], actions
 
 
-def _best(results: dict[Policy, list[tuple[float, bool]]], most: int | None) -> list[Policy]:
+def _best(results: dict[Policy, list[_Outcome]], most: int | None) -> list[Policy]:
     """The policies with the highest returns, and those with the most successes."""
     if most is None:
         return [*results]
@@ -147,26 +182,37 @@ def _best(results: dict[Policy, list[tuple[float, bool]]], most: int | None) -> 
     return [*dict.fromkeys(by_reward[:most] + by_success[:most])]
 
 
-def _play_entry(env: Env, entry: int, chosen: list[Policy], results: dict[Policy, list[tuple[float, bool]]]) -> None:
+def _play_entry(env: Env, entry: int, chosen: list[Policy], results: dict[Policy, list[_Outcome]]) -> None:
     """Each policy on one entry. Policies that write the same have the same result."""
-    known: dict[tuple[str, ...], tuple[float, bool]] = {}
+    known: dict[tuple[str, ...], _Outcome] = {}
     question = _reset(env, entry)
     for policy in chosen:
         written = policy.write(question)
-        if written not in known:
+        outcome = known.get(written)
+        if outcome is None or (policy.then and outcome.turns > len(written)):
             _reset(env, entry)
-            known[written] = _return(env, written)
-        results[policy].append(known[written])
+            outcome = _played(env, written, policy.then)
+            if policy.then is None or outcome.turns <= len(written):
+                known[written] = outcome
+        results[policy].append(outcome)
 
 
-def _return(env: Env, actions: tuple[str, ...]) -> tuple[float, bool]:
-    total = 0.0
-    for action in itertools.islice(itertools.cycle(actions), MAX_TURNS):
-        _, reward, terminated, truncated, info = env.step(action)
+def _played(env: Env, written: Sequence[str], then: Callable[[str], str] | None) -> _Outcome:
+    """An episode of a policy, from its reset."""
+    total, action = 0.0, written[0]
+    for turn in range(1, MAX_TURNS + 1):
+        observation, reward, terminated, truncated, info = env.step(action)
         total += reward
         if terminated or truncated:
-            return total, bool(info.get("success"))
-    return total, False
+            return _Outcome(total, bool(info.get("success")), turn)
+        action = then(shown_text(observation, info)) if then and turn >= len(written) else written[turn % len(written)]
+    return _Outcome(total, False, MAX_TURNS)
+
+
+def _random_play(env: Env, entry: int) -> _Outcome:
+    """An episode of random valid actions."""
+    _reset(env, entry)
+    return _played(env, [env.sample_random_action()], lambda _: env.sample_random_action())
 
 
 def _reset(env: Env, entry: int) -> str:
@@ -174,5 +220,5 @@ def _reset(env: Env, entry: int) -> str:
     return shown_text(*env.reset(seed=entry, **options))
 
 
-def _means(result: Sequence[tuple[float, bool]]) -> tuple[float, float]:
-    return (fmean(reward for reward, _ in result), fmean(success for _, success in result)) if result else (0.0, 0.0)
+def _means(result: Sequence[_Outcome]) -> tuple[float, float]:
+    return (fmean(one.reward for one in result), fmean(one.success for one in result)) if result else (0.0, 0.0)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 Write: TypeAlias = Callable[[str], tuple[str, ...]]
-"""Actions for a question (the text of the reset), which are played in turn, again and again."""
+"""Actions for a question (the text of the reset)."""
 Copy: TypeAlias = Callable[[str], str]
 """A piece of a question, empty where it has none."""
 
@@ -21,6 +21,10 @@ _NEAR = 8
 """Pieces of each kind that are tried, from either end of the question."""
 _MAX_LENGTH = 20_000
 """Characters of a copied piece."""
+_ORDERED = 4
+"""Valid actions that are played in every order, if there are no more."""
+_LONG = 100_000
+"""Characters of a very long answer."""
 
 _WORDS = (
     "yes no Yes No true false True False None null nan NaN inf -inf infinity unknown impossible undefined I C i j x y "
@@ -66,6 +70,9 @@ class Policy(NamedTuple):
     name: str
     """In words; a constant is its own name."""
     write: Write
+    """The first actions."""
+    then: Callable[[str], str] | None = None
+    """The action for a later observation; by default the first actions are played in turn, again and again."""
 
 
 class Form(NamedTuple):
@@ -92,8 +99,8 @@ def form_of(action: str) -> Form:
     return next(fits, _BARE)
 
 
-def policies(form: Form, actions: Sequence[str], questions: Sequence[str], answers: Iterable[str]) -> list[Policy]:
-    """All policies that the audit tries, each once.
+def answering(form: Form, actions: Sequence[str], questions: Sequence[str], answers: Iterable[str]) -> list[Policy]:
+    """Policies that repeat one answer, each once.
 
     Args:
         form: of a valid action.
@@ -101,7 +108,7 @@ def policies(form: Form, actions: Sequence[str], questions: Sequence[str], answe
         questions: of other episodes.
         answers: further contents of an action, from the author of the environment.
     """
-    found = [Policy("no action", _always("")), Policy("nonsense without a form", _always("lorem ipsum"))]
+    found = [Policy("nonsense without a form", always("lorem ipsum"))]
     found += [_constant(form, content) for content in _distinct([*answers, *constants()])]
     others = _distinct(form.content(action) for action in actions)
     found += [_constant(form, content) for content in others]
@@ -109,8 +116,34 @@ def policies(form: Form, actions: Sequence[str], questions: Sequence[str], answe
     pieces = (piece for question in questions for _, copy in copies() if (piece := copy(question)))
     found += [_constant(form, piece) for piece in itertools.islice(_distinct(pieces), 80)]
     found += [Policy(name, _copying(form, copy)) for name, copy in copies()]
-    found += _alternating(_distinct(actions))
     return [*{policy.name: policy for policy in found}.values()]
+
+
+def moving(form: Form, actions: Sequence[str], among: int) -> list[Policy]:
+    """Policies for several turns: valid actions in turn, pieces of each observation, a very long action.
+
+    Args:
+        form: of a valid action.
+        actions: valid actions of other episodes.
+        among: valid actions that are played by themselves, and in pairs.
+    """
+    valid = _distinct(actions)
+    found = [_constant(form, form.content(one)) for one in valid[:among]]
+    found += _alternating(valid, among)
+    found += [Policy(name, _copying(form, copy), _answering(form, copy)) for name, copy in _echoes()]
+    if form != _BARE:
+        found += [Policy("each observation, without a form", _copying(_BARE, _cut), _cut)]
+    found += [Policy(f"a very long action: {piece!r} repeated", always(form(_repeated(piece)))) for piece in _PILES]
+    found += [Policy("a very long action: a valid one repeated", always(_repeated(valid[0])))]
+    return found
+
+
+def _echoes() -> Iterator[tuple[str, Copy]]:
+    """Pieces of an observation, by name."""
+    yield "each observation", _cut
+    kinds = {**{kind: _PARTS[kind] for kind in _SHOWN}, "listed item": _listed}
+    for (kind, parts), place in itertools.product(kinds.items(), (0, -1)):
+        yield f"{kind} {place} of each observation", _part(parts, place)
 
 
 def constants() -> Iterator[str]:
@@ -159,6 +192,12 @@ def balanced(text: str) -> list[str]:
     return pieces
 
 
+def _listed(text: str) -> list[str]:
+    """The items of the last list with commas."""
+    lines = [line for line in text.split("\n") if "," in line]
+    return [item.strip(" .'\"`") for item in re.split(r": | of ", lines[-1])[-1].split(",")] if lines else []
+
+
 def _blocks(text: str) -> list[str]:
     """Paragraphs, and in them the runs of lines with as many words each, which a grid is."""
     found: list[str] = []
@@ -181,6 +220,10 @@ _PARTS: dict[str, Callable[[str], list[str]]] = {
     "paragraph": lambda text: re.split(r"\n\s*\n", text),
     "block": _blocks,
 }
+_SHOWN = ("line", "word", "number", "quotation", "innermost piece in brackets", "inside of brackets")
+"""Pieces of an observation whose first and last is answered to it."""
+_PILES = ("0", "word ")
+"""What very long answers consist of."""
 
 
 def _part(parts: Callable[[str], list[str]], place: int) -> Copy:
@@ -211,21 +254,33 @@ def _copying(form: Form, copy: Copy) -> Write:
     return lambda question: (form(copy(question)),)
 
 
+def _answering(form: Form, copy: Copy) -> Copy:
+    return lambda shown: form(copy(shown))
+
+
 def _constant(form: Form, content: str) -> Policy:
-    return Policy(repr(content), _always(form(content)))
+    return Policy(repr(content), always(form(content)))
 
 
-def _always(*actions: str) -> Write:
+def always(*actions: str) -> Write:
+    """The same actions for each question."""
     return lambda question: actions
 
 
-def _alternating(actions: Sequence[str]) -> Iterator[Policy]:
+def _alternating(actions: Sequence[str], among: int) -> Iterator[Policy]:
     """Valid actions in turn, for games: pairs, and all of them, each for longer and longer."""
-    for one, other in itertools.islice(itertools.permutations(actions[:6], 2), 30):
-        yield Policy(f"{one!r} and {other!r} in turn", _always(one, other))
+    for one, other in itertools.permutations(actions[:among], 2):
+        yield Policy(f"{one!r} and {other!r} in turn", always(one, other))
+    if 2 < len(actions) <= _ORDERED:
+        for order in itertools.permutations(actions[1:]):
+            yield Policy(f"{', '.join(map(repr, (actions[0], *order)))} in turn", always(actions[0], *order))
     for times in (1, 2, 4):
         each = (action for action in actions for _ in range(times))
-        yield Policy(f"all valid actions in turn, {times} times each", _always(*each))
+        yield Policy(f"all valid actions in turn, {times} times each", always(*each))
+
+
+def _repeated(piece: str) -> str:
+    return piece * (_LONG // len(piece))
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
