@@ -128,6 +128,8 @@ class EnvSpec(Spec):
     """The extra of the declaring distribution that installs the dependencies."""
     libraries: tuple[str, ...] = ()
     """Distributions whose environment this is; their versions are recorded with every run."""
+    trusting: tuple[str, ...] | None = None
+    """Arguments that are paths, addresses, code or permissions; `None` if the plugin doesn't say, so all may be."""
     builder: Callable[[EnvSpec, Mapping[str, Any]], Any] | None = field(default=None, repr=False, compare=False)
     """Builds another environment of this spec with other keyword arguments; set once an environment is built."""
 

@@ -119,9 +119,17 @@ def read_identity(folder: Path) -> dict[str, Any]:
         check_version(document)
     except FileNotFoundError as error:
         raise EvaluationError(f"{folder} is no folder of an evaluation: it has no {RUN}") from error
-    except (OSError, msgspec.DecodeError) as error:
+        return msgspec.convert(document["identity"], dict[str, Any])
+    except (OSError, msgspec.DecodeError, KeyError, RecursionError) as error:
         raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
-    return document["identity"]
+
+
+def read_environments(folder: Path) -> dict[str, dict[str, Any]]:
+    """The settings of each environment of an evaluation, by label. Raises `EvaluationError` as `read_identity`."""
+    try:
+        return msgspec.convert(read_identity(folder).get("environments"), dict[str, dict[str, Any]])
+    except msgspec.ValidationError as error:
+        raise EvaluationError(f"the environments in {folder / RUN} cannot be read: {error}") from error
 
 
 def record_source(folder: Path) -> RecordSource | None:
@@ -206,7 +214,7 @@ def _records(path: Path, kind: Any) -> Iterator[Any]:
                 return  # being written
             try:
                 yield decoder.decode(line)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise EvaluationError(f"{path}, line {number}, is damaged: {error}") from error
 
 

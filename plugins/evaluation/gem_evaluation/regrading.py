@@ -29,37 +29,50 @@ from gem_evaluation._playing import EntryRunner
 from gem_evaluation._records import EvaluatedEpisode, Result
 from gem_evaluation._regraded import Comparison, Grade, Regraded, Regrading, ReplayOutcome
 from gem_evaluation._settings import Entry
-from gem_evaluation._store import read_episodes, read_identity, read_results
+from gem_evaluation._store import read_environments, read_episodes, read_identity, read_results
 from gem_evaluation.results import summary_of
+from gem_train.trust import needs_trust
 
 _AT_ONCE = 16
 # Each failed episode is reported, so any share of them may fail.
 _FAILURES = FailurePolicy(max_failure_share=None)
 
 
-def regrade(folder: str | Path) -> Regrading:
+def regrade(folder: str | Path, *, trust: bool = False) -> Regrading:
     """Replay the finished episodes of an evaluation, compare, and write `regraded.json`.
 
     Args:
         folder: of the evaluation. `episodes.jsonl` is only read.
+        trust: also build what `trusted_parts` names. Otherwise these episodes are `not_built`.
 
     Raises:
         EvaluationError: the folder cannot be read or written.
         RuntimeError: an event loop is at work in this thread.
     """
     folder = Path(folder)
-    found = asyncio.run(_Replays(folder).play())
+    found = asyncio.run(_Replays(folder, trust).play())
     found.save(folder)
     return found
+
+
+def trusted_parts(folder: str | Path) -> dict[str, list[str]]:
+    """What `run.json` chooses that its author must be trusted for, by the label of the environment.
+
+    Raises:
+        EvaluationError: the folder cannot be read.
+    """
+    entries = (_entry(label, fields) for label, fields in read_environments(Path(folder)).items())
+    return {entry.label: parts for entry in entries if (parts := needs_trust(entry.id, entry.env_kwargs))}
 
 
 class _Replays:
     """Replays the episodes of a folder, many at a time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, trust: bool) -> None:
         self._folder = folder
         self._identity = read_identity(folder)
-        self._entries = {label: _entry(label, fields) for label, fields in self._identity["environments"].items()}
+        self._entries = {label: _entry(label, fields) for label, fields in read_environments(folder).items()}
+        self._untrusted = {} if trust else trusted_parts(folder)
         self._counts = Counter(result.key.entry for result in read_results(folder))
         self._runners: dict[str, EntryRunner | str] = {}
         self._episodes: list[Regraded] = []
@@ -110,6 +123,8 @@ class _Replays:
 
     def _runner(self, label: str, stack: ExitStack) -> EntryRunner | str:
         """The runner of an environment, or why there is none."""
+        if parts := self._untrusted.get(label):
+            return f"{', '.join(parts)}: chosen by run.json and not loaded. If you trust its author, use --trust"
         if label not in self._runners:
             try:
                 seed, places = self._identity["seed"], min(_AT_ONCE, self._counts[label])
@@ -126,7 +141,7 @@ class _Replays:
         return Comparison(
             label=label,
             provenance_before=self._identity["environments"][label]["provenance"],
-            provenance_now=_provenance(self._entries[label].id),
+            provenance_now="" if label in self._untrusted else _provenance(self._entries[label].id),
             episodes=outcomes.total(),
             same=outcomes["same"],
             changed=outcomes["changed"],

@@ -8,6 +8,7 @@ from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
 GEM_PLUGIN_API = ">=1,<2"
+_TRUSTING = ("data",)
 
 _TAGS = ("web", "multi-turn")
 
@@ -19,4 +20,12 @@ def gem_envs() -> Iterable[EnvSpec]:
         for form in ("html", "text", "text_rich"):
             kwargs = {"split": split, "form": form}
             libraries = ("bm25s", "PyStemmer", "rapidfuzz")
-            yield EnvSpec(f"webshop:{split}-{form}", "gem_webshop.env:WebShop", kwargs, _TAGS, "webshop", libraries)
+            yield EnvSpec(
+                f"webshop:{split}-{form}",
+                "gem_webshop.env:WebShop",
+                kwargs,
+                _TAGS,
+                "webshop",
+                libraries,
+                trusting=_TRUSTING,
+            )
