@@ -15,7 +15,7 @@ GEM_PLUGIN_API = ">=1,<2"
 
 _TAGS = ("code", "single-turn")
 _CLASS = "gem_code.env:CodeEnv"
-_TRUSTING = ("dataset", "split", "subset", "grader", "backend", "allow_unsafe", "sandbox")
+_TRUSTING = ("dataset", "grader", "backend", "allow_unsafe", "sandbox", "memory")
 
 _HUB = {
     "CodeContest": "axon-rl/CodeContest",

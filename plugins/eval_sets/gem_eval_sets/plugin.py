@@ -14,7 +14,7 @@ from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
 GEM_PLUGIN_API = ">=1,<2"
-_TRUSTING = ("dataset", "split", "subset", "grader", "backend", "allow_unsafe", "sandbox")
+_TRUSTING = ("dataset", "grader", "backend", "allow_unsafe", "sandbox", "memory")
 
 _MATH = {
     "MATH500": "math",

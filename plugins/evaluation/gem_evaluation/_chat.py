@@ -188,7 +188,8 @@ class ChatModel:
 
     def _judged_status(self, error: openai.APIStatusError, replica: _Replica, turn: float) -> Reply:
         status, limiter = error.status_code, replica.limiter
-        said, words = read_error(error.response.content, self._secret)
+        text = read_error(error.response.content, self._secret)
+        said = text[:500]
         wait = _retry_after(error.response.headers.get("retry-after"))
         if wait is not None and wait > MAX_ASKED_WAIT:
             limiter.failed()
@@ -196,7 +197,7 @@ class ChatModel:
                 f"{replica.url} asks to wait {wait:.0f} seconds ({status}: {said}). Run the same "
                 "command then to continue"
             ) from error
-        if status == 429 and "insufficient_quota" not in words:
+        if status == 429 and "insufficient_quota" not in text:
             limiter.refused(turn, wait)
             raise _Retriable(f"429: {said}", wait, refused=True)
         if status in _OVERLOADED:
@@ -204,12 +205,12 @@ class ChatModel:
             raise _Retriable(f"{status}: {said}", wait)
         limiter.failed()
         if 300 <= status < 400:
-            place = self._secret.hidden(error.response.headers.get("location", ""))[:200]
+            place = self._secret.line(error.response.headers.get("location", ""), 200)
             raise _Retriable(
                 f"{status}: it redirects to {place!r}, and a prompt is not sent where an endpoint says. Give that "
                 "address as the URL if it is right"
             ) from error
-        if status == 400 and any(text in words.lower() for text in _FULL):
+        if status == 400 and any(words in text.lower() for words in _FULL):
             return Reply("", context_full=True)
         if status == 404:
             raise ModelSetupError(
@@ -222,7 +223,7 @@ class ChatModel:
     def _line(self, error: BaseException) -> str:
         """An error for a file: it may quote what an endpoint sent."""
         text = f"no reply within {self._timeout:g} seconds" if isinstance(error, _TIMEOUT) else described(error)
-        return " ".join(self._secret.hidden(text)[:500].split())
+        return self._secret.line(text, 500)
 
     def _wait(self, state: RetryCallState) -> float:
         error = _failure(state)
@@ -273,7 +274,7 @@ class ChatModel:
             asked = client.with_options(timeout=_LIST_SECONDS).get("/models", cast_to=httpx2.Response)
             known = read_models((await asyncio.wait_for(asked, _LIST_SECONDS)).content)
         except openai.AuthenticationError as error:
-            said, _ = read_error(error.response.content, self._secret)
+            said = read_error(error.response.content, self._secret)[:500]
             raise ModelSetupError(f"{client.base_url} does not take the key: {said}") from error
         except Exception as error:
             if not isinstance(cause := _cause(error), _LOST):

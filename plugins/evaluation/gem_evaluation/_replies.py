@@ -144,30 +144,25 @@ def read_reply(body: bytes, secret: Secret) -> Reply:
         )
         text, reasoning = _clean(_text(message.content), secret), _reasoning(message, secret)
     except (msgspec.ValidationError, IndexError, RecursionError) as error:
-        raise ReplyError(f"a response without a choice that can be read: {excerpt(body, secret, 200)}") from error
+        shown = secret.line(body.decode(errors="replace"), 200)
+        raise ReplyError(f"a response without a choice that can be read: {shown}") from error
     usage = Usage(_count(read.usage, "prompt_tokens"), _count(read.usage, "completion_tokens"))
     return Reply(text, calls, choice.finish_reason == "length", usage=usage, reasoning=reasoning)
 
 
-def excerpt(body: bytes, secret: Secret, length: int) -> str:
-    """The beginning of a body, in one line."""
-    return " ".join(secret.hidden(body[:_CHUNK].decode(errors="replace"))[:length].split())
-
-
-def read_error(body: bytes, secret: Secret) -> tuple[str, str]:
-    """What an endpoint says about an error: a line for people, without the key, and a text to look for words in."""
+def read_error(body: bytes, secret: Secret) -> str:
+    """What an endpoint says about an error: a line without the key."""
     try:
         document = _decoded(body)
     except ReplyError:
         document = None
-    fields: Any = document.get("error", document) if isinstance(document, dict) else document  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    found = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
-    message = fields if isinstance(fields, str) else found.get("message") or found.get("detail")
+    given: Any = document.get("error", document) if isinstance(document, dict) else document  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {"message": given}
+    message, code = fields.get("message") or fields.get("detail"), fields.get("code")
     if not isinstance(message, str):
-        return excerpt(body, secret, 500), excerpt(body, Secret(""), 4000)
-    code = found.get("code")
-    said = f"{message}{f' ({code})' if isinstance(code, str | int) and code else ''}"[:_CHUNK]
-    return as_utf8(" ".join(secret.hidden(said)[:500].split())), said
+        return secret.line(body.decode(errors="replace"))
+    said = f"{message}{f' ({code})' if isinstance(code, str | int) and code else ''}"
+    return secret.line(as_utf8(said))
 
 
 def _decoded(body: bytes) -> Any:

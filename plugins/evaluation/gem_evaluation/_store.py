@@ -117,19 +117,11 @@ def read_identity(folder: Path) -> dict[str, Any]:
     try:
         document = msgspec.json.decode((folder / RUN).read_bytes(), type=dict[str, Any])
         check_version(document)
+        return msgspec.convert(document.get("identity"), dict[str, Any])
     except FileNotFoundError as error:
         raise EvaluationError(f"{folder} is no folder of an evaluation: it has no {RUN}") from error
-        return msgspec.convert(document["identity"], dict[str, Any])
-    except (OSError, msgspec.DecodeError, KeyError, RecursionError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
-
-
-def read_environments(folder: Path) -> dict[str, dict[str, Any]]:
-    """The settings of each environment of an evaluation, by label. Raises `EvaluationError` as `read_identity`."""
-    try:
-        return msgspec.convert(read_identity(folder).get("environments"), dict[str, dict[str, Any]])
-    except msgspec.ValidationError as error:
-        raise EvaluationError(f"the environments in {folder / RUN} cannot be read: {error}") from error
 
 
 def record_source(folder: Path) -> RecordSource | None:

@@ -29,7 +29,7 @@ from gem_evaluation._playing import EntryRunner
 from gem_evaluation._records import EvaluatedEpisode, Result
 from gem_evaluation._regraded import Comparison, Grade, Regraded, Regrading, ReplayOutcome
 from gem_evaluation._settings import Entry
-from gem_evaluation._store import read_environments, read_episodes, read_identity, read_results
+from gem_evaluation._store import RUN, read_episodes, read_identity, read_results
 from gem_evaluation.results import summary_of
 from gem_train.trust import needs_trust
 
@@ -61,8 +61,31 @@ def trusted_parts(folder: str | Path) -> dict[str, list[str]]:
     Raises:
         EvaluationError: the folder cannot be read.
     """
-    entries = (_entry(label, fields) for label, fields in read_environments(Path(folder)).items())
-    return {entry.label: parts for entry in entries if (parts := needs_trust(entry.id, entry.env_kwargs))}
+    return _trusted_parts(_Run.read(Path(folder)).entries)
+
+
+def _trusted_parts(entries: Mapping[str, Entry]) -> dict[str, list[str]]:
+    return {label: parts for label, one in entries.items() if (parts := needs_trust(one.id, one.env_kwargs))}
+
+
+class _Run(msgspec.Struct):
+    """What `run.json` has to say about a replay."""
+
+    seed: int
+    environments: dict[str, dict[str, Any]]
+
+    @classmethod
+    def read(cls, folder: Path) -> _Run:
+        """Of the evaluation in this folder. Raises `EvaluationError` if it cannot be read."""
+        try:
+            return msgspec.convert(read_identity(folder), cls)
+        except msgspec.ValidationError as error:
+            raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The environments, by label."""
+        return {label: _entry(label, fields) for label, fields in self.environments.items()}
 
 
 class _Replays:
@@ -70,9 +93,9 @@ class _Replays:
 
     def __init__(self, folder: Path, trust: bool) -> None:
         self._folder = folder
-        self._identity = read_identity(folder)
-        self._entries = {label: _entry(label, fields) for label, fields in read_environments(folder).items()}
-        self._untrusted = {} if trust else trusted_parts(folder)
+        self._run = _Run.read(folder)
+        self._entries = self._run.entries
+        self._untrusted = {} if trust else _trusted_parts(self._entries)
         self._counts = Counter(result.key.entry for result in read_results(folder))
         self._runners: dict[str, EntryRunner | str] = {}
         self._episodes: list[Regraded] = []
@@ -91,7 +114,7 @@ class _Replays:
                 await asyncio.gather(*running, return_exceptions=True)
         episodes = sorted(self._episodes, key=lambda one: one.key)
         compared = [self._comparison(label) for label in self._entries if self._counts[label]]
-        return Regrading(self._identity, versions(), compared, episodes)
+        return Regrading(read_identity(self._folder), versions(), compared, episodes)
 
     async def _play_from(self, waiting: Iterator[EvaluatedEpisode], stack: ExitStack) -> None:
         for played in waiting:
@@ -123,12 +146,14 @@ class _Replays:
 
     def _runner(self, label: str, stack: ExitStack) -> EntryRunner | str:
         """The runner of an environment, or why there is none."""
+        if label not in self._entries:
+            return f"{RUN} has no environment {label!r}"
         if parts := self._untrusted.get(label):
-            return f"{', '.join(parts)}: chosen by run.json and not loaded. If you trust its author, use --trust"
+            return f"{', '.join(parts)}: chosen by {RUN} and not loaded. If you trust its author, use --trust"
         if label not in self._runners:
             try:
-                seed, places = self._identity["seed"], min(_AT_ONCE, self._counts[label])
-                runner = EntryRunner(self._entries[label], seed, places, failures=_FAILURES)
+                places = min(_AT_ONCE, self._counts[label])
+                runner = EntryRunner(self._entries[label], self._run.seed, places, failures=_FAILURES)
                 stack.callback(runner.close)
                 self._runners[label] = runner
             except GemError as error:
@@ -140,7 +165,7 @@ class _Replays:
         pairs = self._results[label]
         return Comparison(
             label=label,
-            provenance_before=self._identity["environments"][label]["provenance"],
+            provenance_before=self._run.environments[label].get("provenance", ""),
             provenance_now="" if label in self._untrusted else _provenance(self._entries[label].id),
             episodes=outcomes.total(),
             same=outcomes["same"],

@@ -186,7 +186,7 @@ def test_an_unknown_id_is_named_and_others_are_graded(tmp_path: Path) -> None:
     run = json.loads((tmp_path / "run.json").read_bytes())
     run["identity"]["environments"]["demo-regrade:Other-v0"]["id"] = "demo-regrade:Gone-v0"
     (tmp_path / "run.json").write_text(json.dumps(run))
-    found = regrade(tmp_path)
+    found = regrade(tmp_path, trust=True)
     assert {one.key.entry: one.outcome for one in found.episodes} == {
         DEMO: "same",
         "demo-regrade:Other-v0": "not_built",

@@ -13,7 +13,7 @@ from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
 GEM_PLUGIN_API = ">=1,<2"
-_TRUSTING = ("dataset", "split", "subset", "grader")
+_TRUSTING = ("dataset", "grader")
 
 _TAGS = ("math", "single-turn")
 _CLASS = "gem_math.env:MathEnv"

@@ -14,7 +14,7 @@ from gem_core.specs import EnvSpec
 GEM_PLUGIN_API = ">=1,<2"
 
 _TAGS = ("logic", "single-turn")
-_TRUSTING = ("dataset", "split", "subset", "grader")
+_TRUSTING = ("dataset", "grader")
 _INSTRUCTION = "Reason step by step. Then put your answer, and nothing else, in a box, for example \\boxed{True}."
 
 

@@ -12,7 +12,7 @@ from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
 GEM_PLUGIN_API = ">=1,<2"
-_TRUSTING = ("dataset", "split", "subset", "grader")
+_TRUSTING = ("dataset", "grader")
 
 _TAGS = ("qa", "single-turn")
 _CLASS = "gem_qa.env:QaEnv"

@@ -21,9 +21,9 @@ def gem_envs() -> Iterable[EnvSpec]:
     """
     for name, category in sorted(names().items()):
         tags = ("reasoning", "single-turn", category)
-        yield EnvSpec(f"rg:{name}", _ENTRY_POINT, {"dataset": name}, tags, "reasoning-gym", trusting=("dataset",))
+        yield EnvSpec(f"rg:{name}", _ENTRY_POINT, {"dataset": name}, tags, "reasoning-gym")
         published = {"dataset": name, "published": True, "instruction": False}
-        yield EnvSpec(f"rg:{name}-v0", _ENTRY_POINT, published, (*tags, "bare"), "reasoning-gym", trusting=("dataset",))
+        yield EnvSpec(f"rg:{name}-v0", _ENTRY_POINT, published, (*tags, "bare"), "reasoning-gym")
 
 
 @hookimpl

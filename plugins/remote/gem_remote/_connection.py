@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from gem_core.errors import EnvError
@@ -35,11 +35,14 @@ class Connection:
             answer = self.ask(Open(PROTOCOL, env_id))
         except Lost as error:
             raise EnvError(f"no session with {self._socket.url}: {error}") from error
-        if not isinstance(answer, list | tuple) or [*map(type, cast("Sequence[Any]", answer))] != [bool]:
-            self.close()
-            raise EnvError(f"what answers at {self._socket.url} is no gem-core serve: it opens with {answer!r:.200}")
-        self.takes_data_index = cast("Sequence[bool]", answer)[0]
-        """Whether the environment takes the index of a row."""
+        match answer:
+            case [bool(takes)]:
+                self.takes_data_index = takes
+            case _:
+                self.close()
+                raise EnvError(
+                    f"what answers at {self._socket.url} is no gem-core serve: it opens with {answer!r:.200}"
+                )
 
     def ask(self, request: Request) -> Any:
         """What the environment returns.
@@ -74,10 +77,15 @@ def _socket(urls: Sequence[str]) -> Socket:
     """A connection to one of the servers that have room, in random order so that they get equal shares."""
     refusals: list[str] = []
     for url in _CHOICE.sample(urls, len(urls)):
+        credentials = _credentials(url)
         try:
-            return Socket(url, _credentials(url))
+            return Socket(url, credentials)
         except NotNow as error:
             refusals.append(str(error))
+        except EnvError as error:
+            if credentials or not os.environ.get(TOKEN):
+                raise
+            raise EnvError(f"{error}. {TOKEN} is sent to the addresses in {URL} only: name this one there") from error
     raise NotNow("; ".join(refusals))
 
 

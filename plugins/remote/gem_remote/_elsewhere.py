@@ -135,12 +135,10 @@ class EnvElsewhere(Env):
 
 def _digest(previous: int, result: Any) -> int:
     """A checksum over what an episode has shown, images included and other infos aside, one turn at a time."""
-    shown = repr(
-        (*cast("Any", result)[:-1], _images(cast("Any", result)[-1]))
-        if isinstance(result, tuple) and result
-        else result
-    )
-    return zlib.crc32(shown.encode("utf-8", "surrogatepass"), previous)
+    shown = cast("Any", result)
+    if isinstance(result, tuple) and shown:
+        shown = (*shown[:-1], _images(shown[-1]))
+    return zlib.crc32(repr(shown).encode("utf-8", "surrogatepass"), previous)
 
 
 def _images(info: Any) -> Any:

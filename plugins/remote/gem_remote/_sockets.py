@@ -15,13 +15,12 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.uri import parse_uri
 
 from gem_core.errors import EnvError
-from gem_remote._messages import KEEPALIVE, URL
+from gem_remote._messages import KEEPALIVE
 
 MAX_BYTES = 64 << 20
 """Of one reply; more is no answer of an environment."""
 _BUSY = 503
 _CLOSE_SECONDS, _CONNECT_SECONDS = 2.0, 10.0
-_TOKEN_HINT = f". The token goes to the addresses in {URL} only: name this one there"
 _UNHEARD = logging.getLogger("gem_remote._sockets")  # what it has to say is raised as well
 _UNHEARD.setLevel(logging.CRITICAL)
 _log = logging.getLogger("gem_remote")
@@ -124,9 +123,8 @@ def _connected(url: str, headers: Mapping[str, str]) -> ClientConnection:
     except InvalidStatus as error:
         said = (error.response.body or b"").decode(errors="replace").strip() or f"HTTP {error.response.status_code}"
         if error.response.status_code == _BUSY:
-            raise NotNow(f"the server at {url} has no room ({said})") from error
-        hint = _TOKEN_HINT if error.response.status_code == 401 else ""
-        raise EnvError(f"the server at {url} refused: {said:.500}{hint}") from error
+            raise NotNow(f"the server at {url} has no room ({said:.500})") from error
+        raise EnvError(f"the server at {url} refused: {said:.500}") from error
     except (OSError, TimeoutError, EOFError) as error:
         raise NotNow(f"no server answers at {url} ({error})") from error
     except (WebSocketException, ValueError) as error:

@@ -9,7 +9,7 @@ from gem_core.specs import EnvSpec
 from gem_terminal._kinds import KINDS
 
 GEM_PLUGIN_API = ">=1,<2"
-_TRUSTING = ("tasks", "backend", "network")
+_TRUSTING = ("tasks", "backend", "network", "memory", "disk", "processes")
 
 _CLASS = "gem_terminal.env:TerminalEnv"
 _OWN = "package:gem_terminal/tasks"

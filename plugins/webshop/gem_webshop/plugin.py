@@ -8,7 +8,6 @@ from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
 GEM_PLUGIN_API = ">=1,<2"
-_TRUSTING = ("data",)
 
 _TAGS = ("web", "multi-turn")
 
@@ -27,5 +26,5 @@ def gem_envs() -> Iterable[EnvSpec]:
                 _TAGS,
                 "webshop",
                 libraries,
-                trusting=_TRUSTING,
+                trusting=("data",),
             )
