@@ -266,3 +266,98 @@ def test_the_command_says_what_changed(folder: Path, monkeypatch: pytest.MonkeyP
     as_json = run.invoke(app, ["eval", "regrade", str(folder), "--json"])
     assert as_json.exit_code == 1
     assert json.loads(as_json.stdout) == json.loads((folder / REGRADED).read_bytes())
+
+
+# -- folders of others -------------------------------------------------------------------------------------------
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    """Change the only environment in a `run.json`."""
+    run = json.loads((folder / "run.json").read_bytes())
+    run["identity"]["environments"][DEMO].update(changes)
+    (folder / "run.json").write_text(json.dumps(run))
+
+
+@pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that a module and a clone of tau-bench write when they are loaded."""
+    made, code = tmp_path / "mark", f"open({str(tmp_path / 'mark')!r}, 'w').close()"
+    (tmp_path / "a_guest.py").write_text(code)
+    retail = tmp_path / "clone" / "tau_bench" / "envs" / "retail"
+    retail.mkdir(parents=True)
+    for package in (retail, retail.parent, retail.parent.parent):
+        (package / "__init__.py").write_text("")
+    (retail / "tools").mkdir()
+    for module in ("data.py", "tasks_test.py", "tools/__init__.py"):
+        (retail / module).write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+CHOICES: list[tuple[str, dict[str, Any]]] = [
+    ("desk:TauBench", {"home": "clone"}),
+    ("desk:Retail-v0", {"customer": "model:a_guest:say"}),
+    ("gym:a_guest:Maze-v0", {}),
+    ("verifiers:a_guest", {}),
+    ("qa:Sample", {"grader": "a_guest:grade"}),
+    ("code:Sample", {"grader": "a_guest:grade"}),
+    ("math:Sample", {"dataset": "package:a_guest/sample.jsonl"}),
+    ("match:TicTacToe-v0", {"opponents": {"player 0": "model:a_guest:say"}}),
+    ("remote:a:B", {"url": "ws://127.0.0.1:9"}),
+    ("remote:a:B", {}),
+    ("openenv:http://127.0.0.1:9", {}),
+    ("game:WikiGame-v0-easy", {"pages": "http://127.0.0.1:9"}),
+    ("terminal:Tasks-v0", {"backend": "docker"}),
+    ("terminal:Folder", {"tasks": "."}),
+    ("rg:basic_arithmetic", {"operators": ["a text that the library evaluates"]}),
+    (DEMO, {"pay": "text"}),
+]
+
+
+@pytest.mark.parametrize(("env_id", "kwargs"), CHOICES, ids=range(len(CHOICES)))
+def test_what_a_folder_chooses_is_not_loaded(folder: Path, mark: Path, env_id: str, kwargs: dict[str, Any]) -> None:
+    rewrite(folder, id=env_id, env_kwargs=kwargs)
+    [(outcome, reason)] = outcomes(regrade(folder))
+    assert outcome == "not_built"
+    assert "not loaded. If you trust its author, use --trust" in reason
+    assert not mark.exists()
+
+
+def test_the_command_says_what_it_would_load(folder: Path, mark: Path) -> None:
+    rewrite(folder, id="desk:TauBench", env_kwargs={"home": "clone"})
+    run = CliRunner()
+    done = run.invoke(app, ["eval", "regrade", str(folder)])
+    assert done.exit_code == 1
+    assert f"would load, for {DEMO}: home='clone'" in done.output
+    assert not mark.exists()
+    done = run.invoke(app, ["eval", "regrade", str(folder), "--trust"])
+    assert f"loads, for {DEMO}: home='clone'" in done.output
+    assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        None,
+        [],
+        {},
+        {"seed": 0},
+        {"seed": "0", "environments": {}},
+        {"seed": 0, "environments": [DEMO]},
+        {"seed": 0, "environments": {DEMO: 5}},
+        {"seed": 0, "environments": {DEMO: {}}},
+        {"seed": 0, "environments": {DEMO: {"id": DEMO, "surprise": 1}}},
+        {"seed": 0, "environments": {DEMO: {"id": DEMO, "env_kwargs": 5}}},
+    ],
+    ids=range(10),
+)
+def test_a_run_of_another_shape_is_named(folder: Path, identity: Any) -> None:
+    (folder / "run.json").write_text(json.dumps({"version": 2, "identity": identity}))
+    with pytest.raises(EvaluationError, match="cannot be read"):
+        regrade(folder)
+
+
+def test_an_environment_that_the_run_does_not_have_is_named(folder: Path) -> None:
+    (folder / "run.json").write_text(json.dumps({"version": 2, "identity": {"seed": 0, "environments": {}}}))
+    assert outcomes(regrade(folder)) == {("not_built", f"run.json has no environment {DEMO!r}")}
