@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from gem_core.episode import Episode, StopReason, Turn
 from gem_core.responses import read_response
-from gem_evaluation._conversation import Usage
+from gem_evaluation._conversation import Count, Usage
 from gem_train.rollout import recorded, restored
 
 VERSION = 2
@@ -29,14 +29,17 @@ PolicyFault = Literal["context_full", "only_thought", "cut_off", "unusable"]
 """
 
 
+_Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+
+
 class Key(msgspec.Struct, frozen=True, order=True):
     """Which episode of an evaluation."""
 
     entry: str
     """The label of the environment with its settings; the id where it is played in one way only."""
-    task_id: int
+    task_id: Count
     """Number of the task in this entry; an environment over data uses the row with this `data_index`."""
-    repeat: int
+    repeat: Count
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -45,22 +48,22 @@ class Result(msgspec.Struct, frozen=True):
     key: Key
     success: bool
     total_reward: float
-    turns: int
+    turns: Count
     stop_reason: StopReason
-    invalid: int
-    truncated: int
-    tool_calls: int
-    tool_successes: int
-    prompt_tokens: int
-    completion_tokens: int
-    requests: int
+    invalid: Count
+    truncated: Count
+    tool_calls: Count
+    tool_successes: Count
+    prompt_tokens: _Tokens
+    completion_tokens: _Tokens
+    requests: Count
     cost: float
     """Dollars."""
     seconds: float
     """From reset to end."""
     opening: str = ""
     """A hash of the first prompt: messages and tools."""
-    only_thought: int = 0
+    only_thought: Count = 0
     """Turns in which the model thought, and said nothing."""
     policy_fault: PolicyFault | None = None
 
@@ -71,7 +74,7 @@ class FailedEpisode(msgspec.Struct, frozen=True):
     key: Key
     fault: Fault
     error: str
-    turns: int
+    turns: Count
     """Turns before it failed."""
 
 
@@ -148,15 +151,21 @@ def read_played(record: dict[str, Any]) -> EvaluatedEpisode:
         msgspec.ValidationError: it is no such record, or one of another version.
     """
     check_version(record)
-    result = msgspec.convert(record["result"], Result)
+    read = msgspec.convert(record, _Played)
     return EvaluatedEpisode(
-        key=result.key,
-        episode=restored(record["episode"]),
-        usage=msgspec.convert(record["usage"], list[Usage]),
-        cost=result.cost,
-        seconds=result.seconds,
-        opening=result.opening,
+        key=read.result.key,
+        episode=restored(read.episode),
+        usage=read.usage,
+        cost=read.result.cost,
+        seconds=read.result.seconds,
+        opening=read.result.opening,
     )
+
+
+class _Played(msgspec.Struct):
+    result: Result
+    usage: list[Usage]
+    episode: dict[str, Any]
 
 
 def check_version(record: dict[str, Any]) -> None:

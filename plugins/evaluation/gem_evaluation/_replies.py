@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import AsyncIterator
-from typing import Annotated, Any, cast
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, cast
 
 import httpx2
 import msgspec
 
-from gem_evaluation._conversation import THINKING, Reasoning, Reply, ToolCall, Usage
+from gem_evaluation._conversation import THINKING, Count, Reasoning, Reply, ToolCall, Usage
 from gem_evaluation._secret import Secret
 from gem_train.rollout import as_utf8
 
 MAX_BYTES = 8 << 20
 """Of one body, after decompression."""
 _CHUNK = 64 << 10
-_MAX_NUMBER = 2**53
 _ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Window bits of zlib, by the name of an encoding."""
 
@@ -28,7 +27,8 @@ class ReplyError(Exception):
 
 async def limit_body(response: httpx2.Response) -> None:
     """A hook of the client: the body of the response ends with a `ReplyError` after `MAX_BYTES`."""
-    encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+    response.encoding = "utf-8"  # a charset is a choice of codecs, of which one takes hours for a megabyte
+    encoding = response.headers.pop("content-encoding", "").strip().lower()
     response.stream = _LimitedBody(cast("httpx2.AsyncByteStream", response.stream), encoding)
 
 
@@ -40,35 +40,37 @@ class _LimitedBody(httpx2.AsyncByteStream):
         self._encoding = encoding
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for piece in self._pieces():
-            size += len(piece)
-            if size > MAX_BYTES:
-                raise ReplyError(f"the reply has more than {MAX_BYTES >> 20} MiB")
-            yield piece
+        read = size = 0
+        inflating = self._inflating()
+        async for piece in self._body:
+            read += len(piece)
+            for part in (piece,) if inflating is None else _inflated(inflating, piece):
+                size += len(part)
+                if max(read, size) > MAX_BYTES:
+                    raise ReplyError(f"the reply has more than {MAX_BYTES >> 20} MiB")
+                yield part
+        if inflating is not None and not inflating.eof:
+            raise ReplyError("the reply is cut off")
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
-        if self._encoding == "identity":
-            async for piece in self._body:
-                yield piece
-            return
+    def _inflating(self) -> Any:
+        if self._encoding in ("", "identity"):
+            return None
         if self._encoding not in _ENCODINGS:
             raise ReplyError(f"the reply is compressed as {self._encoding[:40]!r}, which it was asked not to be")
-        inflating = zlib.decompressobj(_ENCODINGS[self._encoding])
-        async for piece in self._body:
-            while piece:
-                try:
-                    yield inflating.decompress(piece, _CHUNK)
-                except zlib.error as error:
-                    raise ReplyError(f"the reply is damaged: {error}") from error
-                piece = inflating.unconsumed_tail
-        yield inflating.flush()
-        if not inflating.eof:
-            raise ReplyError("the reply is cut off")
+        return zlib.decompressobj(_ENCODINGS[self._encoding])
 
     async def aclose(self) -> None:
         """Close the body."""
         await self._body.aclose()
+
+
+def _inflated(inflating: Any, piece: bytes) -> Iterator[bytes]:
+    try:
+        while piece and not inflating.eof:
+            yield inflating.decompress(piece, _CHUNK)
+            piece = inflating.unconsumed_tail
+    except zlib.error as error:
+        raise ReplyError(f"the reply is damaged: {error}") from error
 
 
 class _Function(msgspec.Struct):
@@ -181,7 +183,7 @@ def _count(usage: Any, field: str) -> int:
     """A number of tokens; 0 if the endpoint gives none that can be."""
     value: Any = cast("dict[str, Any]", usage).get(field) if isinstance(usage, dict) else None
     try:
-        return msgspec.convert(value, Annotated[int, msgspec.Meta(ge=0, le=_MAX_NUMBER)], strict=False)
+        return msgspec.convert(value, Count, strict=False)
     except msgspec.ValidationError:
         return 0
 

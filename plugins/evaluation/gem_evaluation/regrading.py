@@ -28,7 +28,7 @@ from gem_evaluation._evaluation import versions
 from gem_evaluation._playing import EntryRunner
 from gem_evaluation._records import EvaluatedEpisode, Result
 from gem_evaluation._regraded import Comparison, Grade, Regraded, Regrading, ReplayOutcome
-from gem_evaluation._settings import Entry
+from gem_evaluation._settings import Entry, check_entry
 from gem_evaluation._store import RUN, read_episodes, read_identity, read_results
 from gem_evaluation.results import summary_of
 from gem_train.trust import needs_trust
@@ -232,8 +232,7 @@ async def _replayed(runner: EntryRunner, played: EvaluatedEpisode) -> _Replayed:
     episode = played.episode
     actions = _Actions(episode.turns, episode.stop_reason is StopReason.CONTEXT_FULL)
     try:
-        partner_replies = [answer for turn in episode.turns for answer in turn.info.get(PARTNER_REPLIES, [])]
-        replay = await runner.run(actions, played.key.task_id, partner_replies)
+        replay = await runner.run(actions, played.key.task_id, [*_partner_replies(episode)])
     except _Stopped as stopped:
         return _Replayed(actions.seen, None, stopped=str(stopped))
     if replay is None:
@@ -241,6 +240,12 @@ async def _replayed(runner: EntryRunner, played: EvaluatedEpisode) -> _Replayed:
     if replay.stop_reason is StopReason.ENV_ERROR:
         return _Replayed(actions.seen, None, failure=f"the environment failed: {replay.error}")
     return _Replayed(actions.seen, replay)
+
+
+def _partner_replies(episode: Episode) -> Iterator[str]:
+    for turn in episode.turns:
+        replies = turn.info.get(PARTNER_REPLIES)
+        yield from (one for one in replies if isinstance(one, str)) if isinstance(replies, list) else ()  # pyright: ignore[reportUnknownVariableType]
 
 
 def _differences(before: Episode, now: Episode) -> Iterator[str]:
@@ -264,9 +269,11 @@ def _grade(episode: Episode) -> Grade:
 def _entry(label: str, fields: Mapping[str, Any]) -> Entry:
     settings = {name: value for name, value in fields.items() if name != "provenance"}
     try:
-        return msgspec.convert({**settings, "name": label}, Entry)
+        entry = msgspec.convert({**settings, "name": label}, Entry)
     except msgspec.ValidationError as error:
         raise EvaluationError(f"the settings of {label} cannot be read: {error}") from error
+    check_entry(entry)
+    return entry
 
 
 def _provenance(env_id: str) -> str:

@@ -74,6 +74,8 @@ def test_a_response_has_its_text_and_what_it_took(server: ChatServer) -> None:
         lambda: Response(b"fine", headers={"content-encoding": "br"}),
         lambda: Response(b"{}", headers={"x-long": "y" * 70_000}),
         lambda: RedirectResponse("http://127.0.0.1:9/v1"),
+        # Python's codec of this name takes hours for that.
+        lambda: Response(b"a" * (1 << 20) + b"-" + b"z" * (1 << 20), 500, media_type="text/plain; charset=punycode"),
     ],
     ids=[
         "500",
@@ -94,6 +96,7 @@ def test_a_response_has_its_text_and_what_it_took(server: ChatServer) -> None:
         "another compression",
         "a long header",
         "a redirect",
+        "a charset",
     ],
 )
 def test_a_passing_fault_costs_a_request_and_nothing_else(server: ChatServer, response: Any) -> None:

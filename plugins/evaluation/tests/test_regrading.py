@@ -358,6 +358,58 @@ def test_a_run_of_another_shape_is_named(folder: Path, identity: Any) -> None:
         regrade(folder)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("result", "key", "task_id"), 2**30),  # a table of 95 GB
+        (("result", "key", "task_id"), -1),
+        (("result", "turns"), 2**31),
+        (("result", "prompt_tokens"), 2**63),
+        (("usage", 0, "requests"), 2**40),
+        (("usage", 0), None),
+        (("usage",), {}),
+        (("episode",), 5),
+        (("result",), []),
+    ],
+)
+def test_a_number_that_cannot_be_is_named(folder: Path, place: tuple[Any, ...], value: Any) -> None:
+    lines = (folder / "episodes.jsonl").read_text().splitlines()
+    record = json.loads(lines[0])
+    part = record
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    (folder / "episodes.jsonl").write_text("\n".join([json.dumps(record), *lines[1:], ""]))
+    with pytest.raises(EvaluationError):
+        regrade(folder)
+
+
+@pytest.mark.parametrize("replies", [None, 5, "text", [5, None], {"a": 1}])
+def test_replies_of_partners_that_are_none_end_nothing(folder: Path, replies: Any) -> None:
+    lines = [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
+    for record in lines:
+        record["episode"]["turns"][0]["info"]["partner_replies"] = replies
+    (folder / "episodes.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in lines))
+    assert outcomes(regrade(folder)) == {("same", "")}
+
+
+@pytest.mark.parametrize(("field", "value"), [("history", -1), ("history", 2**63), ("max_tool_uses", -1)])
+def test_settings_that_cannot_be_are_named(folder: Path, field: str, value: int) -> None:
+    rewrite(folder, **{field: value})
+    with pytest.raises(EvaluationError, match=f"{field} must be at least"):
+        regrade(folder)
+
+
+def test_a_link_in_the_folder_is_not_written_through(folder: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    for name in (REGRADED, f"{REGRADED}.partial"):
+        (folder / name).symlink_to(precious)
+    assert regrade(folder).same
+    assert precious.read_text() == "mine"
+    assert not (folder / REGRADED).is_symlink()
+
+
 def test_an_environment_that_the_run_does_not_have_is_named(folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps({"version": 2, "identity": {"seed": 0, "environments": {}}}))
     assert outcomes(regrade(folder)) == {("not_built", f"run.json has no environment {DEMO!r}")}

@@ -101,6 +101,12 @@ def test_a_compressed_body_is_read(piece: int) -> None:
     assert read(zlib.compress(text), "deflate", piece) == text
 
 
+def test_a_body_without_content_ends_as_well() -> None:
+    nothing = zlib.compress(b"")[:2] + b"\0\0\0\xff\xff" * (MAX_BYTES // 5 + 1)  # blocks of no bytes
+    with pytest.raises(ReplyError, match="more than 8 MiB"):
+        read(nothing, "deflate")
+
+
 def test_a_body_ends_at_a_number_of_bytes() -> None:
     assert len(read(gzip.compress(b"x" * MAX_BYTES), "gzip")) == MAX_BYTES
     for data, encoding in ((b"x" * (MAX_BYTES + 1), "identity"), (gzip.compress(b"x" * (MAX_BYTES + 1)), "gzip")):
@@ -128,7 +134,7 @@ def test_a_body_that_cannot_be_decompressed_is_an_error(data: bytes, encoding: s
 def test_a_small_body_that_would_fill_the_memory_takes_none() -> None:
     import tracemalloc
 
-    bomb = gzip.compress(b"\0" * (128 << 20))
+    bomb = gzip.compress(b"\0" * (64 << 20), 1)
     tracemalloc.start()
     try:
         with pytest.raises(ReplyError, match="more than 8 MiB"):
