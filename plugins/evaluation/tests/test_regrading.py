@@ -361,7 +361,6 @@ def test_a_run_of_another_shape_is_named(folder: Path, identity: Any) -> None:
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("result", "key", "task_id"), 2**30),  # a table of 95 GB
         (("result", "key", "task_id"), -1),
         (("result", "turns"), 2**31),
         (("result", "prompt_tokens"), 2**63),
