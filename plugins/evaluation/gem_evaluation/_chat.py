@@ -255,6 +255,11 @@ class ChatModel:
                 f"the environment variable {variable}, which holds the key for {self.name}, is not set. Set it, or "
                 "give --base-url for a server that needs no key"
             )
+        if key and not (key.isascii() and key.isprintable()):
+            raise ModelSetupError(
+                f"the environment variable {variable} has a character that no key can have, such as a line break. Set "
+                "it again"
+            )
         self._secret = Secret(key or "")
         return openai.AsyncOpenAI(
             api_key=key or "none",

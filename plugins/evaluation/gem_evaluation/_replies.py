@@ -158,8 +158,8 @@ def read_error(body: bytes, secret: Secret) -> str:
         document = _decoded(body)
     except ReplyError:
         document = None
-    given: Any = document.get("error", document) if isinstance(document, dict) else document  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {"message": given}
+    given = _object(document).get("error", document)
+    fields: dict[str, Any] = _object(given) or {"message": given}
     message, code = fields.get("message") or fields.get("detail"), fields.get("code")
     if not isinstance(message, str):
         return secret.line(body.decode(errors="replace"))
@@ -181,11 +181,14 @@ def _number(text: str) -> int | float:
 
 def _count(usage: Any, field: str) -> int:
     """A number of tokens; 0 if the endpoint gives none that can be."""
-    value: Any = cast("dict[str, Any]", usage).get(field) if isinstance(usage, dict) else None
     try:
-        return msgspec.convert(value, Count, strict=False)
+        return msgspec.convert(_object(usage).get(field), Count, strict=False)
     except msgspec.ValidationError:
         return 0
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _reasoning(message: _Message, secret: Secret) -> Reasoning | None:
@@ -214,9 +217,7 @@ def _text(content: Any) -> str:
 
 
 def _part_text(part: Any) -> str:
-    found: Any = part.text if isinstance(part, _Part) else None
-    if isinstance(part, dict):
-        found = cast("dict[str, Any]", part).get("text")
+    found: Any = part.text if isinstance(part, _Part) else _object(part).get("text")
     return found if isinstance(found, str) else ""
 
 

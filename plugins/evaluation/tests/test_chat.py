@@ -211,6 +211,15 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         evaluate("qa:Sample", load_model("gpt-x"), tasks=1)
 
 
+@pytest.mark.parametrize("key", ["secret-123\n", "secret-123\rX-Other: 1", "s\u00e9cret-123"])
+def test_a_key_that_cannot_be_sent_is_named(server: ChatServer, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelSetupError, match="OPENAI_API_KEY has a character that no key can have") as refusal:
+        ask(server)
+    assert "cret" not in str(refusal.value)
+    assert not server.requests
+
+
 def test_a_key_goes_to_the_endpoint_and_nowhere_else(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

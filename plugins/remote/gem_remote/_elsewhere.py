@@ -135,9 +135,10 @@ class EnvElsewhere(Env):
 
 def _digest(previous: int, result: Any) -> int:
     """A checksum over what an episode has shown, images included and other infos aside, one turn at a time."""
-    shown = cast("Any", result)
-    if isinstance(result, tuple) and shown:
-        shown = (*shown[:-1], _images(shown[-1]))
+    shown: Any = result
+    if isinstance(result, tuple) and result:
+        *values, info = cast("tuple[Any, ...]", result)
+        shown = (*values, _images(info))
     return zlib.crc32(repr(shown).encode("utf-8", "surrogatepass"), previous)
 
 
