@@ -51,11 +51,11 @@ class Spec:
     """The distribution whose `extra` it names; the plugin host fills it in."""
 
     def __post_init__(self) -> None:
-        tags = getattr(self, "tags", ())
         if not isinstance(self.id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # plugins err
             raise PluginError(f"{type(self).__name__}: the id must be a string, not {self.id!r}")
-        if not isinstance(tags, tuple) or not all(isinstance(tag, str) for tag in tags):  # pyright: ignore[reportUnknownVariableType]
-            raise PluginError(f"{self.id}: tags must be a tuple of strings, not {tags!r}")
+        for name, words in ("tags", getattr(self, "tags", ())), ("trusting", getattr(self, "trusting", None) or ()):
+            if not isinstance(words, tuple) or not all(isinstance(word, str) for word in words):  # pyright: ignore[reportUnknownVariableType]
+                raise PluginError(f"{self.id}: {name} must be a tuple of strings, not {words!r}")
 
     @property
     def namespace(self) -> str:
@@ -128,6 +128,8 @@ class EnvSpec(Spec):
     """The extra of the declaring distribution that installs the dependencies."""
     libraries: tuple[str, ...] = ()
     """Distributions whose environment this is; their versions are recorded with every run."""
+    trusting: tuple[str, ...] | None = None
+    """Arguments that are paths, addresses, code or permissions; `None` if the plugin doesn't say, so all may be."""
     builder: Callable[[EnvSpec, Mapping[str, Any]], Any] | None = field(default=None, repr=False, compare=False)
     """Builds another environment of this spec with other keyword arguments; set once an environment is built."""
 

@@ -25,7 +25,7 @@ RETRIES = 2
 def gem_envs() -> Iterable[EnvSpec]:
     """Every maze of this package."""
     for env_id, kwargs in MAZES.items():
-        yield EnvSpec(env_id, "gem_example_mazes.fork:Fork", kwargs, ("game", "multi-turn", "tiny"))
+        yield EnvSpec(env_id, "gem_example_mazes.fork:Fork", kwargs, ("game", "multi-turn", "tiny"), trusting=())
 
 
 # The hooks below are called only in a run that enables this plugin.

@@ -15,6 +15,7 @@ GEM_PLUGIN_API = ">=1,<2"
 
 _TAGS = ("code", "single-turn")
 _CLASS = "gem_code.env:CodeEnv"
+_TRUSTING = ("dataset", "grader", "backend", "allow_unsafe", "sandbox", "memory")
 
 _HUB = {
     "CodeContest": "axon-rl/CodeContest",
@@ -26,10 +27,12 @@ _HUB = {
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
     """Upstream's data sets, a bundled sample, and any data set of the user's."""
-    yield EnvSpec("code:Dataset", _CLASS, tags=(*_TAGS, "any-dataset"), extra="data")
-    yield EnvSpec("code:Sample", _CLASS, {"dataset": "package:gem_code/sample.jsonl"}, (*_TAGS, "bundled"))
+    yield EnvSpec("code:Dataset", _CLASS, tags=(*_TAGS, "any-dataset"), extra="data", trusting=_TRUSTING)
+    yield EnvSpec(
+        "code:Sample", _CLASS, {"dataset": "package:gem_code/sample.jsonl"}, (*_TAGS, "bundled"), trusting=_TRUSTING
+    )
     for name, dataset in _HUB.items():
         kwargs = {"dataset": dataset, "split": "train"}
-        yield EnvSpec(f"code:{name}", _CLASS, kwargs, (*_TAGS, dataset), "data")
+        yield EnvSpec(f"code:{name}", _CLASS, kwargs, (*_TAGS, dataset), "data", trusting=_TRUSTING)
         bare = {**kwargs, "published": True, "instruction": False}
-        yield EnvSpec(f"code:{name}-v0", _CLASS, bare, (*_TAGS, dataset, "bare"), "data")
+        yield EnvSpec(f"code:{name}-v0", _CLASS, bare, (*_TAGS, dataset, "bare"), "data", trusting=_TRUSTING)

@@ -16,5 +16,12 @@ _TAGS = ("desk", "multi-turn", "tools", "bundled")
 def gem_envs() -> Iterable[EnvSpec]:
     """The shop's desk: all tasks for training, and the two other splits under ids of their own; tau-bench's desks."""
     for variant, split in (("", "train"), ("-test", "test"), ("-hard", "hard")):
-        yield EnvSpec(f"desk:Retail-v0{variant}", "gem_desk.env:Retail", {"split": split}, _TAGS)
-    yield EnvSpec("desk:TauBench", "gem_desk.tau_bench:TauBench", tags=("desk", "multi-turn", "tools", "clone"))
+        yield EnvSpec(
+            f"desk:Retail-v0{variant}", "gem_desk.env:Retail", {"split": split}, _TAGS, trusting=("customer",)
+        )
+    yield EnvSpec(
+        "desk:TauBench",
+        "gem_desk.tau_bench:TauBench",
+        tags=("desk", "multi-turn", "tools", "clone"),
+        trusting=("home", "customer"),
+    )

@@ -14,6 +14,7 @@ from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
 GEM_PLUGIN_API = ">=1,<2"
+_TRUSTING = ("dataset", "grader", "backend", "allow_unsafe", "sandbox", "memory")
 
 _MATH = {
     "MATH500": "math",
@@ -54,4 +55,4 @@ def _versions(name: str, category: str, entry_point: str, kwargs: Mapping[str, A
 
 def _spec(name: str, category: str, entry_point: str, kwargs: Mapping[str, Any], extra: str) -> EnvSpec:
     tags = ("eval", category, "single-turn", kwargs["dataset"])
-    return EnvSpec(f"eval:{name}", entry_point, {**kwargs, "shuffle_seed": None}, tags, extra)
+    return EnvSpec(f"eval:{name}", entry_point, {**kwargs, "shuffle_seed": None}, tags, extra, trusting=_TRUSTING)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import math
 import os
 import random
 import time
@@ -12,17 +13,19 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import httpx2
 import msgspec
 import openai
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from gem_core.errors import described, near_matches
-from gem_evaluation._conversation import THINKING, Prompt, Reasoning, Reply, ToolCall, Usage
+from gem_evaluation._conversation import Prompt, Reply, Usage
 from gem_evaluation._endpoints import DEFAULT_KEY, Endpoint
 from gem_evaluation._errors import ModelError, ModelSetupError
 from gem_evaluation._limiter import LAST_LIMIT, Limiter
 from gem_evaluation._models import as_chat, installed
-from gem_train.rollout import as_utf8
+from gem_evaluation._replies import limit_body, read_error, read_models, read_reply
+from gem_evaluation._secret import Secret
 
 ATTEMPTS = 6
 """Requests for one response. Those that were refused because there were too many do not count."""
@@ -31,6 +34,11 @@ FIRST_WAIT, MAX_WAIT = 0.5, 30.0
 """Seconds between two attempts, the first and the longest, unless the endpoint asks for another pause."""
 MAX_ASKED_WAIT = 3600.0
 """An endpoint that asks to wait for more seconds ends the evaluation."""
+_YEAR = 365 * 86400.0
+_LIST_SECONDS, _MAX_MODELS = 30.0, 10_000
+_TIMEOUT = (asyncio.TimeoutError, httpx2.TimeoutException)
+_LOST = (asyncio.TimeoutError, httpx2.TransportError)
+"""Errors of a connection on which no reply came."""
 _OVERLOADED = {408, 500, 502, 503, 504, 529}
 _FULL = ("maximum context length", "context length", "context_length_exceeded", "context window", "too many tokens")
 
@@ -78,7 +86,7 @@ class ChatModel:
         self._concurrency = concurrency
         self._timeout = timeout
         self._replicas: list[_Replica] = []
-        self._key = ""
+        self._secret = Secret("")
         # Waits only: what is played never depends on it.
         self._rng = random.Random()
         self.wrappers = ()
@@ -137,8 +145,7 @@ class ChatModel:
             reply = cast("Reply", await asking(self._ask, body))
         except _Retriable as error:
             requests = asking.statistics["attempt_number"]
-            last = self._without_key(str(error))
-            raise ModelError(f"{self.name}: no response after {requests} requests; the last one: {last}") from error
+            raise ModelError(f"{self.name}: no response after {requests} requests; the last one: {error}") from error
         requests = asking.statistics["attempt_number"]
         usage = Usage(reply.usage.prompt_tokens, reply.usage.completion_tokens, requests, time.monotonic() - began)
         return msgspec.structs.replace(reply, usage=usage)
@@ -150,18 +157,9 @@ class ChatModel:
         try:
             turn = await replica.limiter.acquire()
             try:
-                # Not `chat.completions.create`, which walks through every message of every request, nor its models.
-                completion = await replica.client.post("/chat/completions", cast_to=object, body=body)
-                reply = _reply(completion)
-            except openai.APIStatusError as error:
+                reply = await self._response(replica, body)
+            except Exception as error:  # whatever an endpoint sends is an error of this request alone
                 return self._judged(error, replica, turn)
-            except openai.APIConnectionError as error:  # a timeout as well
-                replica.limiter.overloaded()
-                cause = error.__cause__ or error
-                raise _Retriable(f"{replica.url}: {described(cause)}") from error
-            except (openai.APIError, ValueError) as error:  # a response that is no JSON, or not of this protocol
-                replica.limiter.failed()
-                raise _Retriable(f"{replica.url}: {described(error)}") from error
             except BaseException:
                 replica.limiter.failed()
                 raise
@@ -170,24 +168,49 @@ class ChatModel:
         finally:
             replica.under_way -= 1
 
-    def _judged(self, error: openai.APIStatusError, replica: _Replica, turn: float) -> Reply:
-        """What an error of the endpoint means. Raises unless the prompt does not fit."""
-        status, said, limiter = error.status_code, self._without_key(_said(error)), replica.limiter
-        wait = _retry_after(error)
+    async def _response(self, replica: _Replica, body: Mapping[str, Any]) -> Reply:
+        # Not `chat.completions.create`, which walks through every message of every request, nor its models.
+        asked = replica.client.post("/chat/completions", cast_to=httpx2.Response, body=body)
+        # The client's own limit is for each read: an endpoint could send a byte now and then.
+        response = await asyncio.wait_for(asked, self._timeout)
+        return read_reply(response.content, self._secret)
+
+    def _judged(self, error: Exception, replica: _Replica, turn: float) -> Reply:
+        """What a failed request means. Raises unless the prompt does not fit."""
+        if isinstance(error, openai.APIStatusError):
+            return self._judged_status(error, replica, turn)
+        cause = _cause(error)
+        if isinstance(cause, _LOST):
+            replica.limiter.overloaded()
+        else:
+            replica.limiter.failed()
+        raise _Retriable(f"{replica.url}: {self._line(cause)}") from error
+
+    def _judged_status(self, error: openai.APIStatusError, replica: _Replica, turn: float) -> Reply:
+        status, limiter = error.status_code, replica.limiter
+        text = read_error(error.response.content, self._secret)
+        said = text[:500]
+        wait = _retry_after(error.response.headers.get("retry-after"))
         if wait is not None and wait > MAX_ASKED_WAIT:
             limiter.failed()
             raise ModelSetupError(
                 f"{replica.url} asks to wait {wait:.0f} seconds ({status}: {said}). Run the same "
                 "command then to continue"
             ) from error
-        if status == 429 and "insufficient_quota" not in said:
+        if status == 429 and "insufficient_quota" not in text:
             limiter.refused(turn, wait)
             raise _Retriable(f"429: {said}", wait, refused=True)
         if status in _OVERLOADED:
             limiter.overloaded()
             raise _Retriable(f"{status}: {said}", wait)
         limiter.failed()
-        if status == 400 and any(words in said.lower() for words in _FULL):
+        if 300 <= status < 400:
+            place = self._secret.line(error.response.headers.get("location", ""), 200)
+            raise _Retriable(
+                f"{status}: it redirects to {place!r}, and a prompt is not sent where an endpoint says. Give that "
+                "address as the URL if it is right"
+            ) from error
+        if status == 400 and any(words in text.lower() for words in _FULL):
             return Reply("", context_full=True)
         if status == 404:
             raise ModelSetupError(
@@ -197,9 +220,10 @@ class ChatModel:
             raise ModelSetupError(f"{self.name}: {status}: {said}") from error
         raise ModelError(f"{self.name}: {status}: {said}") from error
 
-    def _without_key(self, text: str) -> str:
-        """Some endpoints repeat a wrong key in their answer, which is written to a file."""
-        return text.replace(self._key, "***") if self._key else text
+    def _line(self, error: BaseException) -> str:
+        """An error for a file: it may quote what an endpoint sent."""
+        text = f"no reply within {self._timeout:g} seconds" if isinstance(error, _TIMEOUT) else described(error)
+        return self._secret.line(text, 500)
 
     def _wait(self, state: RetryCallState) -> float:
         error = _failure(state)
@@ -231,34 +255,51 @@ class ChatModel:
                 f"the environment variable {variable}, which holds the key for {self.name}, is not set. Set it, or "
                 "give --base-url for a server that needs no key"
             )
-        self._key = key or ""
+        if key and not (key.isascii() and key.isprintable()):
+            raise ModelSetupError(
+                f"the environment variable {variable} has a character that no key can have, such as a line break. Set "
+                "it again"
+            )
+        self._secret = Secret(key or "")
         return openai.AsyncOpenAI(
             api_key=key or "none",
             base_url=url,
             timeout=self._timeout,
             max_retries=0,
-            http_client=openai.DefaultAioHttpClient(),
+            http_client=openai.DefaultAioHttpClient(
+                follow_redirects=False,  # an endpoint does not choose where a prompt and a key go
+                headers={"Accept-Encoding": "identity"},
+                event_hooks={"response": [limit_body]},
+            ),
         )
 
     async def _check(self, client: openai.AsyncOpenAI) -> None:
         """Ask which models there are, so that a wrong name or URL is known before anything is played."""
         try:
-            known = [model.id async for model in client.with_options(timeout=30).models.list()]
+            asked = client.with_options(timeout=_LIST_SECONDS).get("/models", cast_to=httpx2.Response)
+            known = read_models((await asyncio.wait_for(asked, _LIST_SECONDS)).content)
         except openai.AuthenticationError as error:
+            said = read_error(error.response.content, self._secret)[:500]
+            raise ModelSetupError(f"{client.base_url} does not take the key: {said}") from error
+        except Exception as error:
+            if not isinstance(cause := _cause(error), _LOST):
+                return  # not every server has this list
             raise ModelSetupError(
-                f"{client.base_url} does not take the key: {self._without_key(_said(error))}"
+                f"no server answers at {client.base_url} ({self._line(cause)}). Is the URL right? It usually ends in "
+                "/v1"
             ) from error
-        except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            raise ModelSetupError(
-                f"no server answers at {client.base_url} ({described(cause)}). Is the URL right? It usually ends in /v1"
-            ) from error
-        except (openai.APIError, TypeError, ValueError):  # not every server has this list
-            return
         if known and self._endpoint.model not in known:
-            hint = near_matches(self._endpoint.model, known)
-            shown = ", ".join(known[:20]) + (" ..." if len(known) > 20 else "")
-            raise ModelSetupError(f"{client.base_url} has no model {self._endpoint.model!r}.{hint} It has: {shown}")
+            hint = near_matches(self._endpoint.model, [one for one in known[:_MAX_MODELS] if len(one) < 200])
+            shown = ", ".join(one[:200] for one in map(self._secret.hidden, known[:20]))
+            raise ModelSetupError(
+                f"{client.base_url} has no model {self._endpoint.model!r}.{self._secret.hidden(hint)} It has: {shown}"
+                f"{' ...' if len(known) > 20 else ''}"
+            )
+
+
+def _cause(error: Exception) -> BaseException:
+    """What the client's error is about."""
+    return (isinstance(error, openai.APIConnectionError) and error.__cause__) or error
 
 
 class _Patience:
@@ -279,132 +320,19 @@ def _failure(state: RetryCallState) -> _Retriable:
     return cast("_Retriable", state.outcome.exception())
 
 
-class _Function(msgspec.Struct):
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-    """Text with JSON; some servers send the JSON itself."""
-
-
-class _Call(msgspec.Struct):
-    id: str | int | None = None
-    function: _Function | None = None
-
-
-class _Part(msgspec.Struct):
-    type: str = ""
-    text: str = ""
-    thinking: Any = None
-    """A text, or parts of one."""
-
-
-class _Message(msgspec.Struct):
-    content: str | list[_Part] | None = None
-    tool_calls: list[_Call] | None = None
-    reasoning_content: Any = None
-    """A text, of vLLM, SGLang and DeepSeek. Others use these names for something else, which is no reason to lose the
-    response."""
-    reasoning: Any = None
-    """A text, of newer vLLM and OpenRouter."""
-
-
-class _Choice(msgspec.Struct):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class _Completion(msgspec.Struct):
-    """What is read of a response."""
-
-    choices: list[_Choice]
-    usage: _Usage | None = None
-
-
-def _reply(completion: object) -> Reply:
-    """A response as a reply. Raises `_Retriable` where it has no choice or another form, as overloaded servers give."""
+def _retry_after(text: str | None) -> float | None:
+    """Seconds that an endpoint asks to wait; `None` if it doesn't say, or says what cannot be meant."""
     try:
-        if isinstance(completion, str):  # another content type
-            completion = msgspec.json.decode(completion)
-        read = msgspec.convert(completion, _Completion, strict=False)
-        choice = read.choices[0]
-    except (msgspec.DecodeError, IndexError) as error:
-        raise _Retriable(f"a response without a choice that can be read: {completion!r:.200}") from error
-    text = _text(choice.message.content)
-    calls = tuple(
-        ToolCall(
-            as_utf8(f"call_{number}" if call.id is None else str(call.id)),
-            as_utf8(call.function.name or ""),
-            _arguments(call.function),
-        )
-        for number, call in enumerate(choice.message.tool_calls or ())
-        if call.function is not None
-    )
-    counted = read.usage or _Usage()
-    usage = Usage(counted.prompt_tokens or 0, counted.completion_tokens or 0)
-    cut_off = choice.finish_reason == "length"
-    return Reply(as_utf8(text), calls, cut_off, usage=usage, reasoning=_reasoning(choice.message))
+        seconds = float(text or "nan")
+    except ValueError:
+        seconds = _seconds_until(text or "")
+    return max(0.0, seconds) if seconds <= _YEAR else None  # not a number is not
 
 
-def _reasoning(message: _Message) -> Reasoning | None:
-    """The thought of a message, if it has one apart from its text."""
-    parts = [part.thinking for part in message.content if part.thinking] if isinstance(message.content, list) else []
-    found = {
-        "reasoning_content": _text(message.reasoning_content),
-        "reasoning": _text(message.reasoning),
-        THINKING: "".join(map(_text, parts)),
-    }
-    given = [field for field in ("reasoning_content", "reasoning") if getattr(message, field) == ""]
-    # A field without a thought is sent back as well: some endpoints ask for it in each message with function calls.
-    chosen = next((field for field, text in found.items() if text), given[0] if given else None)
-    return None if chosen is None else Reasoning(as_utf8(found[chosen]), chosen)
-
-
-def _text(content: Any) -> str:
-    """A text that is given as a whole or in parts; empty for anything else."""
-    if isinstance(content, str):
-        return content
-    return "".join(map(_part_text, cast("list[Any]", content))) if isinstance(content, list) else ""
-
-
-def _part_text(part: Any) -> str:
-    found: Any = part.text if isinstance(part, _Part) else None
-    if isinstance(part, dict):
-        found = cast("dict[str, Any]", part).get("text")
-    return found if isinstance(found, str) else ""
-
-
-def _arguments(function: _Function) -> str:
-    given = function.arguments or ""
-    return as_utf8(given if isinstance(given, str) else json.dumps(given))
-
-
-def _said(error: openai.APIStatusError) -> str:
-    """What an endpoint says about an error, in one line."""
-    body: Any = error.body
-    if isinstance(body, dict):
-        fields = cast("dict[str, Any]", body)
-        text = str(fields.get("message") or fields.get("detail") or fields)
-        code = fields.get("code")
-        return " ".join(f"{text}{f' ({code})' if code else ''}".split())[:500]
-    return " ".join(str(error.message).split())[:500]
-
-
-def _retry_after(error: openai.APIStatusError) -> float | None:
-    """Seconds that the endpoint asks to wait."""
+def _seconds_until(date: str) -> float:
     from email.utils import parsedate_to_datetime
 
-    text = error.response.headers.get("retry-after")
-    if not text:
-        return None
     try:
-        return max(0.0, float(text))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except ValueError:
-        return None
+        return parsedate_to_datetime(date).timestamp() - time.time()
+    except Exception:  # a stranger's text: the parser raises several types for a date that no calendar has
+        return math.nan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -32,12 +32,15 @@ class ToolCall(msgspec.Struct, frozen=True):
     """As the model wrote them: usually JSON."""
 
 
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
 class Usage(msgspec.Struct, frozen=True):
     """What a response took."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    requests: int = 1
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    requests: Annotated[int, msgspec.Meta(ge=0, lt=2**16)] = 1
     """Requests to the endpoint, those that failed included."""
     seconds: float = 0.0
     """From the first request to the response, waiting included."""

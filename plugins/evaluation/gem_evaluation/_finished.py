@@ -36,6 +36,8 @@ _TYPES = {
     "only_thought": np.int32,
     "policy_fault": np.uint8,
 }
+MAX_EPISODES = 1 << 23
+"""Of an environment in one evaluation; their tables have 750 MB."""
 EPISODE = np.dtype([("played", np.bool_), *_TYPES.items()])
 """The fields of a `Result`; of the stop reason and the fault their numbers, of the opening ASCII."""
 
@@ -125,6 +127,10 @@ def _numbers(rows: Rows, field: str) -> list[int]:
 def _with_room(table: Rows | None, key: Key) -> Rows:
     """The table with room for this key and, so that it need not grow often, for as many tasks again."""
     tasks, repeats = (0, 0) if table is None else table.shape
+    if (most := max(tasks, key.task_id + 1) * max(repeats, key.repeat + 1)) > MAX_EPISODES:
+        raise EvaluationError(
+            f"{key.entry} would have {most:,} episodes, and an evaluation has {MAX_EPISODES:,} at most"
+        )
     tasks = tasks if key.task_id < tasks else max(2 * tasks, key.task_id + 1, 64)
     repeats = max(repeats, key.repeat + 1)
     if tasks * repeats > _MAX_EPISODES:  # a line of a file must not take all memory

@@ -8,7 +8,7 @@ import msgspec
 
 from gem_core.episode import Episode, StopReason, Turn
 from gem_core.responses import read_response
-from gem_evaluation._conversation import Usage
+from gem_evaluation._conversation import Count, Usage
 from gem_train.rollout import recorded, restored
 
 VERSION = 2
@@ -16,8 +16,6 @@ VERSION = 2
 UNREADABLE = (msgspec.DecodeError, ValueError, LookupError, TypeError, RecursionError)
 """What decoding raises for bytes that are none of these records."""
 
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
-_Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 Fault = Literal["endpoint", "environment"]
 """Whose fault it is that an episode failed. What a policy does wrong is a result, not a failure."""
@@ -35,14 +33,17 @@ PolicyFault = Literal["context_full", "only_thought", "cut_off", "unusable"]
 """
 
 
+_Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+
+
 class Key(msgspec.Struct, frozen=True, order=True):
     """Which episode of an evaluation."""
 
     entry: str
     """The label of the environment with its settings; the id where it is played in one way only."""
-    task_id: _Count
+    task_id: Count
     """Number of the task in this entry; an environment over data uses the row with this `data_index`."""
-    repeat: _Count
+    repeat: Count
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -51,22 +52,22 @@ class Result(msgspec.Struct, frozen=True):
     key: Key
     success: bool
     total_reward: float
-    turns: _Count
+    turns: Count
     stop_reason: StopReason
-    invalid: _Count
-    truncated: _Count
-    tool_calls: _Count
-    tool_successes: _Count
+    invalid: Count
+    truncated: Count
+    tool_calls: Count
+    tool_successes: Count
     prompt_tokens: _Tokens
     completion_tokens: _Tokens
-    requests: _Count
+    requests: Count
     cost: float
     """Dollars."""
     seconds: float
     """From reset to end."""
     opening: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{0,16}\Z")] = ""
     """A hash of the first prompt: messages and tools."""
-    only_thought: _Count = 0
+    only_thought: Count = 0
     """Turns in which the model thought, and said nothing."""
     policy_fault: PolicyFault | None = None
 
@@ -77,7 +78,7 @@ class FailedEpisode(msgspec.Struct, frozen=True):
     key: Key
     fault: Fault
     error: str
-    turns: int
+    turns: Count
     """Turns before it failed."""
 
 
@@ -154,15 +155,21 @@ def read_played(record: dict[str, Any]) -> EvaluatedEpisode:
         msgspec.ValidationError: it is no such record, or one of another version.
     """
     check_version(record)
-    result = msgspec.convert(record["result"], Result)
+    read = msgspec.convert(record, _Played)
     return EvaluatedEpisode(
-        key=result.key,
-        episode=restored(msgspec.convert(record["episode"], dict[str, Any])),
-        usage=msgspec.convert(record["usage"], list[Usage]),
-        cost=result.cost,
-        seconds=result.seconds,
-        opening=result.opening,
+        key=read.result.key,
+        episode=restored(read.episode),
+        usage=read.usage,
+        cost=read.result.cost,
+        seconds=read.result.seconds,
+        opening=read.result.opening,
     )
+
+
+class _Played(msgspec.Struct):
+    result: Result
+    usage: list[Usage]
+    episode: dict[str, Any]
 
 
 def check_version(record: dict[str, Any]) -> None:

@@ -110,7 +110,9 @@ class Regrading(msgspec.Struct, frozen=True):
         """Write `regraded.json`. Raises `EvaluationError` if it cannot be written."""
         partial = folder / f"{REGRADED}.partial"
         try:
-            partial.write_bytes(msgspec.json.format(msgspec.json.encode(self)) + b"\n")
+            partial.unlink(missing_ok=True)
+            with partial.open("xb") as file:  # a new file: the folder may have a link of that name, to any place
+                file.write(msgspec.json.format(msgspec.json.encode(self)) + b"\n")
             partial.rename(folder / REGRADED)
         except OSError as error:
             raise EvaluationError(f"{folder / REGRADED} cannot be written: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -89,13 +90,18 @@ def check_entries(entries: Sequence[Entry]) -> None:
     if not entries:
         raise EvaluationError("nothing to evaluate: name at least one environment; `gem-core list` shows them")
     labels = [entry.label for entry in entries]
-    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+    if twice := sorted(label for label, number in Counter(labels).items() if number > 1):
         raise EvaluationError(f"{', '.join(twice)}: named twice. Give each entry a name of its own")
     for entry in entries:
-        for field, least in (("tasks", 1), ("repeats", 1), ("history", 1), ("max_tool_uses", 0)):
-            number = getattr(entry, field)
-            if number is not None and number < least:
-                raise EvaluationError(f"{entry.label}: {field} must be at least {least}, not {number}")
+        check_entry(entry)
+
+
+def check_entry(entry: Entry) -> None:
+    """Raises `EvaluationError` for numbers that cannot be."""
+    for field, least in (("tasks", 1), ("repeats", 1), ("history", 1), ("max_tool_uses", 0)):
+        number = getattr(entry, field)
+        if number is not None and not least <= number < 2**31:
+            raise EvaluationError(f"{entry.label}: {field} must be at least {least} and below 2**31, not {number}")
 
 
 def identity(

@@ -160,6 +160,9 @@ def run(
 @app.command()
 def regrade(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an evaluation.")],
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Load what run.json chooses: code, paths, addresses and permissions.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the contents of regraded.json.")] = False,
 ) -> None:
     """Grade again: replay the recorded actions in the environments that are installed now.
@@ -171,9 +174,12 @@ def regrade(
     from gem_evaluation._naming import check_extra
     from gem_evaluation._regraded import REGRADED, changes, not_graded, overview
     from gem_evaluation.regrading import regrade as regrade_folder
+    from gem_evaluation.regrading import trusted_parts
 
     check_extra()
-    found = regrade_folder(folder)
+    for label, parts in trusted_parts(folder).items():
+        warn(f"{folder} {'loads' if trust else 'would load'}, for {label}: {', '.join(parts)}")
+    found = regrade_folder(folder, trust=trust)
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
     else:

@@ -28,38 +28,74 @@ from gem_evaluation._evaluation import versions
 from gem_evaluation._playing import EntryRunner
 from gem_evaluation._records import EvaluatedEpisode, Result
 from gem_evaluation._regraded import Comparison, Grade, Regraded, Regrading, ReplayOutcome
-from gem_evaluation._settings import Entry
-from gem_evaluation._store import read_episodes, read_identity, read_results
+from gem_evaluation._settings import Entry, check_entry
+from gem_evaluation._store import RUN, read_episodes, read_identity, read_results
 from gem_evaluation.results import summary_of
+from gem_train.trust import needs_trust
 
 _AT_ONCE = 16
 # Each failed episode is reported, so any share of them may fail.
 _FAILURES = FailurePolicy(max_failure_share=None)
 
 
-def regrade(folder: str | Path) -> Regrading:
+def regrade(folder: str | Path, *, trust: bool = False) -> Regrading:
     """Replay the finished episodes of an evaluation, compare, and write `regraded.json`.
 
     Args:
         folder: of the evaluation. `episodes.jsonl` is only read.
+        trust: also build what `trusted_parts` names. Otherwise these episodes are `not_built`.
 
     Raises:
         EvaluationError: the folder cannot be read or written.
         RuntimeError: an event loop is at work in this thread.
     """
     folder = Path(folder)
-    found = asyncio.run(_Replays(folder).play())
+    found = asyncio.run(_Replays(folder, trust).play())
     found.save(folder)
     return found
+
+
+def trusted_parts(folder: str | Path) -> dict[str, list[str]]:
+    """What `run.json` chooses that its author must be trusted for, by the label of the environment.
+
+    Raises:
+        EvaluationError: the folder cannot be read.
+    """
+    return _trusted_parts(_Run.read(Path(folder)).entries)
+
+
+def _trusted_parts(entries: Mapping[str, Entry]) -> dict[str, list[str]]:
+    return {label: parts for label, one in entries.items() if (parts := needs_trust(one.id, one.env_kwargs))}
+
+
+class _Run(msgspec.Struct):
+    """What `run.json` has to say about a replay."""
+
+    seed: int
+    environments: dict[str, dict[str, Any]]
+
+    @classmethod
+    def read(cls, folder: Path) -> _Run:
+        """Of the evaluation in this folder. Raises `EvaluationError` if it cannot be read."""
+        try:
+            return msgspec.convert(read_identity(folder), cls)
+        except msgspec.ValidationError as error:
+            raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The environments, by label."""
+        return {label: _entry(label, fields) for label, fields in self.environments.items()}
 
 
 class _Replays:
     """Replays the episodes of a folder, many at a time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, trust: bool) -> None:
         self._folder = folder
-        self._identity = read_identity(folder)
-        self._entries = {label: _entry(label, fields) for label, fields in self._identity["environments"].items()}
+        self._run = _Run.read(folder)
+        self._entries = self._run.entries
+        self._untrusted = {} if trust else _trusted_parts(self._entries)
         self._counts = Counter(result.key.entry for result in read_results(folder))
         self._runners: dict[str, EntryRunner | str] = {}
         self._episodes: list[Regraded] = []
@@ -78,7 +114,7 @@ class _Replays:
                 await asyncio.gather(*running, return_exceptions=True)
         episodes = sorted(self._episodes, key=lambda one: one.key)
         compared = [self._comparison(label) for label in self._entries if self._counts[label]]
-        return Regrading(self._identity, versions(), compared, episodes)
+        return Regrading(read_identity(self._folder), versions(), compared, episodes)
 
     async def _play_from(self, waiting: Iterator[EvaluatedEpisode], stack: ExitStack) -> None:
         for played in waiting:
@@ -110,10 +146,14 @@ class _Replays:
 
     def _runner(self, label: str, stack: ExitStack) -> EntryRunner | str:
         """The runner of an environment, or why there is none."""
+        if label not in self._entries:
+            return f"{RUN} has no environment {label!r}"
+        if parts := self._untrusted.get(label):
+            return f"{', '.join(parts)}: chosen by {RUN} and not loaded. If you trust its author, use --trust"
         if label not in self._runners:
             try:
-                seed, places = self._identity["seed"], min(_AT_ONCE, self._counts[label])
-                runner = EntryRunner(self._entries[label], seed, places, failures=_FAILURES)
+                places = min(_AT_ONCE, self._counts[label])
+                runner = EntryRunner(self._entries[label], self._run.seed, places, failures=_FAILURES)
                 stack.callback(runner.close)
                 self._runners[label] = runner
             except GemError as error:
@@ -125,8 +165,8 @@ class _Replays:
         pairs = self._results[label]
         return Comparison(
             label=label,
-            provenance_before=self._identity["environments"][label]["provenance"],
-            provenance_now=_provenance(self._entries[label].id),
+            provenance_before=self._run.environments[label].get("provenance", ""),
+            provenance_now="" if label in self._untrusted else _provenance(self._entries[label].id),
             episodes=outcomes.total(),
             same=outcomes["same"],
             changed=outcomes["changed"],
@@ -192,10 +232,7 @@ async def _replayed(runner: EntryRunner, played: EvaluatedEpisode) -> _Replayed:
     episode = played.episode
     actions = _Actions(episode.turns, episode.stop_reason is StopReason.CONTEXT_FULL)
     try:
-        found = (turn.info.get(PARTNER_REPLIES) for turn in episode.turns)
-        replies: list[list[Any]] = [own for own in found if isinstance(own, list)]
-        partner_replies = [reply for own in replies for reply in own]
-        replay = await runner.run(actions, played.key.task_id, partner_replies)
+        replay = await runner.run(actions, played.key.task_id, [*_partner_replies(episode)])
     except _Stopped as stopped:
         return _Replayed(actions.seen, None, stopped=str(stopped))
     if replay is None:
@@ -203,6 +240,12 @@ async def _replayed(runner: EntryRunner, played: EvaluatedEpisode) -> _Replayed:
     if replay.stop_reason is StopReason.ENV_ERROR:
         return _Replayed(actions.seen, None, failure=f"the environment failed: {replay.error}")
     return _Replayed(actions.seen, replay)
+
+
+def _partner_replies(episode: Episode) -> Iterator[str]:
+    for turn in episode.turns:
+        replies = turn.info.get(PARTNER_REPLIES)
+        yield from (one for one in replies if isinstance(one, str)) if isinstance(replies, list) else ()  # pyright: ignore[reportUnknownVariableType]
 
 
 def _differences(before: Episode, now: Episode) -> Iterator[str]:
@@ -226,9 +269,11 @@ def _grade(episode: Episode) -> Grade:
 def _entry(label: str, fields: Mapping[str, Any]) -> Entry:
     settings = {name: value for name, value in fields.items() if name != "provenance"}
     try:
-        return msgspec.convert({**settings, "name": label}, Entry)
+        entry = msgspec.convert({**settings, "name": label}, Entry)
     except msgspec.ValidationError as error:
         raise EvaluationError(f"the settings of {label} cannot be read: {error}") from error
+    check_entry(entry)
+    return entry
 
 
 def _provenance(env_id: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from gem_evaluation import ModelSetupError, evaluate, load_model
 from gem_evaluation._chat import ChatModel
@@ -66,6 +68,14 @@ def test_a_response_has_its_text_and_what_it_took(server: ChatServer) -> None:
         lambda: completed({"content": 5}),
         lambda: Response("{", media_type="application/json"),
         lambda: Response("<html>busy</html>", media_type="text/html"),
+        lambda: Response('{"choices":' + "[" * 200_000 + "]" * 200_000 + "}", media_type="application/json"),
+        lambda: Response(b"x" * (9 << 20), media_type="application/json"),
+        lambda: Response(gzip.compress(b"x" * (9 << 20)), headers={"content-encoding": "gzip"}),
+        lambda: Response(b"fine", headers={"content-encoding": "br"}),
+        lambda: Response(b"{}", headers={"x-long": "y" * 70_000}),
+        lambda: RedirectResponse("http://127.0.0.1:9/v1"),
+        # Python's codec of this name takes hours for that.
+        lambda: Response(b"a" * (1 << 20) + b"-" + b"z" * (1 << 20), 500, media_type="text/plain; charset=punycode"),
     ],
     ids=[
         "500",
@@ -80,6 +90,13 @@ def test_a_response_has_its_text_and_what_it_took(server: ChatServer) -> None:
         "number",
         "half a document",
         "a page",
+        "nested",
+        "large",
+        "compressed",
+        "another compression",
+        "a long header",
+        "a redirect",
+        "a charset",
     ],
 )
 def test_a_passing_fault_costs_a_request_and_nothing_else(server: ChatServer, response: Any) -> None:
@@ -88,10 +105,11 @@ def test_a_passing_fault_costs_a_request_and_nothing_else(server: ChatServer, re
     assert (reply.text, reply.usage.requests) == ("fine", 3)
 
 
-def test_a_cut_connection_is_tried_again(server: ChatServer) -> None:
+@pytest.mark.parametrize("length", [b"100", b"88888888888888888888"])
+def test_a_cut_connection_is_tried_again(server: ChatServer, length: bytes) -> None:
     class Cut(Response):
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"100")]})
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
             await send({"type": "http.response.body", "body": b"{", "more_body": False})
 
     server.faults = [first(1, Cut)]
@@ -102,6 +120,27 @@ def test_silence_ends_with_the_time_limit(server: ChatServer) -> None:
     server.gate = lambda: len(server.requests) > 1
     reply = ask(server, timeout=5)
     assert (reply.text, reply.usage.requests >= 2) == ("fine", True)
+
+
+def test_a_reply_in_drops_ends_with_the_time_limit(server: ChatServer) -> None:
+    class Drops(Response):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            while len(server.requests) == 1:
+                await send({"type": "http.response.body", "body": b" ", "more_body": True})
+                await asyncio.sleep(0.05)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    server.faults = [first(1, Drops)]
+    assert ask(server, timeout=1).usage.requests == 2
+
+
+def test_a_prompt_goes_nowhere_else(server: ChatServer) -> None:
+    with ChatServer(guess).running() as other:
+        server.faults = [lambda body: RedirectResponse(f"{other.url}/chat/completions", 307)]
+        with pytest.raises(ModelError, match=rf"307: it redirects to '{other.url}/chat/completions'"):
+            ask(server)
+        assert not other.requests
 
 
 def test_a_lasting_fault_is_the_last_word_of_the_endpoint(server: ChatServer) -> None:
@@ -143,11 +182,16 @@ def test_what_no_repetition_mends_ends_the_evaluation(server: ChatServer, respon
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("seconds", ["1000000", "inf"])
-def test_an_endpoint_that_asks_for_days_ends_the_evaluation(server: ChatServer, seconds: str) -> None:
-    server.faults = [lambda body: refused(429, "come back later", retry_after=seconds)]
-    with pytest.raises(ModelSetupError, match=rf"asks to wait {seconds} seconds \(429: come back later\)"):
+def test_an_endpoint_that_asks_for_days_ends_the_evaluation(server: ChatServer) -> None:
+    server.faults = [lambda body: refused(429, "come back later", retry_after="1000000")]
+    with pytest.raises(ModelSetupError, match=r"asks to wait 1000000 seconds \(429: come back later\)"):
         ask(server)
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "9" * 20, "soon", "Tue, 03 Mar 99999999999999999999 00:00:00 GMT"])
+def test_a_wait_that_cannot_be_meant_is_no_wait(server: ChatServer, value: str) -> None:
+    server.faults = [first(1, lambda: refused(429, retry_after=value))]
+    assert ask(server).usage.requests == 2
 
 
 def test_an_unknown_model_is_answered_with_those_there_are(server: ChatServer) -> None:
@@ -165,6 +209,15 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelSetupError, match="OPENAI_API_KEY, which holds the key for gpt-x, is not set"):
         evaluate("qa:Sample", load_model("gpt-x"), tasks=1)
+
+
+@pytest.mark.parametrize("key", ["secret-123\n", "secret-123\rX-Other: 1", "s\u00e9cret-123"])
+def test_a_key_that_cannot_be_sent_is_named(server: ChatServer, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelSetupError, match="OPENAI_API_KEY has a character that no key can have") as refusal:
+        ask(server)
+    assert "cret" not in str(refusal.value)
+    assert not server.requests
 
 
 def test_a_key_goes_to_the_endpoint_and_nowhere_else(
@@ -217,6 +270,28 @@ def test_a_key_that_the_endpoint_repeats_is_not_written_down(
     for _ in range(2):
         with pytest.raises(ModelError, match=r"key \*\*\*\?"):
             ask(server)
+
+
+def test_no_file_of_a_run_has_a_part_of_the_key(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    key = "sk-proj-Zq8vT3mWx5Lr9KpY2nBd7JfHcG4sAeU6"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    said = itertools.cycle([refused(400, "x" * 470 + key), refused(400, key), completed(f"\\boxed{{5}} {key}")])
+    server.faults = [lambda body: next(said)]
+    evaluate("game:GuessTheNumber-v0-easy", ChatModel(Endpoint("stub", server.url)), tasks=6, output=tmp_path)
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"***" in written
+    assert not any(key[start : start + 8].encode() in written for start in range(len(key) - 7))
+
+
+def test_a_list_of_models_does_not_show_the_key(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-proj-Zq8vT3mWx5Lr9KpY2nBd7JfHcG4sAeU6"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    server.models = [f"stub2 {key}", "x" * 190 + key]
+    with pytest.raises(ModelSetupError, match=r"It has: stub2 \*\*\*, x+") as refusal:
+        ask(server)
+    assert not any(key[start : start + 8] in str(refusal.value) for start in range(len(key) - 7))
 
 
 def test_a_password_in_a_url_is_refused(tmp_path: Any) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
+
 from gem_core.episode import StopReason
+from gem_evaluation._errors import EvaluationError
 from gem_evaluation._finished import EPISODE, Finished, by_task, openings, policy_faults, rows_of, stop_reasons
 from gem_evaluation._records import Key, PolicyFault, Result
 
@@ -41,6 +44,12 @@ def test_a_plan_of_less_is_a_part_of_the_table() -> None:
     finished = Finished(result(task, repeat) for task in range(4) for repeat in range(3))
     assert by_task([finished.table("one", 2, 1)], "success") == [[True], [True]]
     assert len(rows_of([finished.table("one")])) == 12
+
+
+@pytest.mark.parametrize(("task", "repeat"), [(2**30, 0), (0, 2**30), (2**12, 2**12)])
+def test_a_key_for_which_there_is_no_memory_is_named(task: int, repeat: int) -> None:
+    with pytest.raises(EvaluationError, match="an evaluation has 8,388,608 at most"):
+        Finished([result(0), result(task, repeat)])
 
 
 def test_an_episode_takes_its_row_and_nothing_else() -> None:

@@ -31,7 +31,8 @@ def test_a_function_grades_and_the_run_names_it(tmp_path: Path) -> None:
     assert results["qa:Dataset"].total_reward.value == pytest.approx(0.5)
     kwargs = json.loads((tmp_path / "run.json").read_text())["identity"]["environments"]["qa:Dataset"]["env_kwargs"]
     assert kwargs == {"dataset": ROWS, "grader": f"{__name__}:grade"}
-    assert regrade(tmp_path).same
+    assert {one.outcome for one in regrade(tmp_path).episodes} == {"not_built"}
+    assert regrade(tmp_path, trust=True).same
 
 
 def test_other_rows_are_another_evaluation(tmp_path: Path) -> None:

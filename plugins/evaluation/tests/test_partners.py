@@ -195,7 +195,7 @@ def test_an_evaluation_is_graded_again_without_the_model(spoken: list[Any], tmp_
     kwargs = {"opponents": {"player 0": "model:spoken:say"}}
     evaluate([Entry(id=NEGOTIATION, env_kwargs=kwargs, tasks=3)], lambda _: ASK, output=tmp_path)
     asked = len(spoken)
-    found = regrade(tmp_path)
+    found = regrade(tmp_path, trust=True)
     assert {(one.outcome, one.reason) for one in found.episodes} == {("same", "")}
     assert len(found.episodes) == 3
     assert len(spoken) == asked >= 9

@@ -186,7 +186,7 @@ def test_an_unknown_id_is_named_and_others_are_graded(tmp_path: Path) -> None:
     run = json.loads((tmp_path / "run.json").read_bytes())
     run["identity"]["environments"]["demo-regrade:Other-v0"]["id"] = "demo-regrade:Gone-v0"
     (tmp_path / "run.json").write_text(json.dumps(run))
-    found = regrade(tmp_path)
+    found = regrade(tmp_path, trust=True)
     assert {one.key.entry: one.outcome for one in found.episodes} == {
         DEMO: "same",
         "demo-regrade:Other-v0": "not_built",
@@ -266,3 +266,149 @@ def test_the_command_says_what_changed(folder: Path, monkeypatch: pytest.MonkeyP
     as_json = run.invoke(app, ["eval", "regrade", str(folder), "--json"])
     assert as_json.exit_code == 1
     assert json.loads(as_json.stdout) == json.loads((folder / REGRADED).read_bytes())
+
+
+# -- folders of others -------------------------------------------------------------------------------------------
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    """Change the only environment in a `run.json`."""
+    run = json.loads((folder / "run.json").read_bytes())
+    run["identity"]["environments"][DEMO].update(changes)
+    (folder / "run.json").write_text(json.dumps(run))
+
+
+@pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that a module and a clone of tau-bench write when they are loaded."""
+    made, code = tmp_path / "mark", f"open({str(tmp_path / 'mark')!r}, 'w').close()"
+    (tmp_path / "a_guest.py").write_text(code)
+    retail = tmp_path / "clone" / "tau_bench" / "envs" / "retail"
+    retail.mkdir(parents=True)
+    for package in (retail, retail.parent, retail.parent.parent):
+        (package / "__init__.py").write_text("")
+    (retail / "tools").mkdir()
+    for module in ("data.py", "tasks_test.py", "tools/__init__.py"):
+        (retail / module).write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+CHOICES: list[tuple[str, dict[str, Any]]] = [
+    ("desk:TauBench", {"home": "clone"}),
+    ("desk:Retail-v0", {"customer": "model:a_guest:say"}),
+    ("gym:a_guest:Maze-v0", {}),
+    ("verifiers:a_guest", {}),
+    ("qa:Sample", {"grader": "a_guest:grade"}),
+    ("code:Sample", {"grader": "a_guest:grade"}),
+    ("math:Sample", {"dataset": "package:a_guest/sample.jsonl"}),
+    ("match:TicTacToe-v0", {"opponents": {"player 0": "model:a_guest:say"}}),
+    ("remote:a:B", {"url": "ws://127.0.0.1:9"}),
+    ("remote:a:B", {}),
+    ("openenv:http://127.0.0.1:9", {}),
+    ("game:WikiGame-v0-easy", {"pages": "http://127.0.0.1:9"}),
+    ("terminal:Tasks-v0", {"backend": "docker"}),
+    ("terminal:Folder", {"tasks": "."}),
+    ("rg:basic_arithmetic", {"operators": ["a text that the library evaluates"]}),
+    (DEMO, {"pay": "text"}),
+]
+
+
+@pytest.mark.parametrize(("env_id", "kwargs"), CHOICES, ids=range(len(CHOICES)))
+def test_what_a_folder_chooses_is_not_loaded(folder: Path, mark: Path, env_id: str, kwargs: dict[str, Any]) -> None:
+    rewrite(folder, id=env_id, env_kwargs=kwargs)
+    [(outcome, reason)] = outcomes(regrade(folder))
+    assert outcome == "not_built"
+    assert "not loaded. If you trust its author, use --trust" in reason
+    assert not mark.exists()
+
+
+def test_the_command_says_what_it_would_load(folder: Path, mark: Path) -> None:
+    rewrite(folder, id="desk:TauBench", env_kwargs={"home": "clone"})
+    run = CliRunner()
+    done = run.invoke(app, ["eval", "regrade", str(folder)])
+    assert done.exit_code == 1
+    assert f"would load, for {DEMO}: home='clone'" in done.output
+    assert not mark.exists()
+    done = run.invoke(app, ["eval", "regrade", str(folder), "--trust"])
+    assert f"loads, for {DEMO}: home='clone'" in done.output
+    assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        None,
+        [],
+        {},
+        {"seed": 0},
+        {"seed": "0", "environments": {}},
+        {"seed": 0, "environments": [DEMO]},
+        {"seed": 0, "environments": {DEMO: 5}},
+        {"seed": 0, "environments": {DEMO: {}}},
+        {"seed": 0, "environments": {DEMO: {"id": DEMO, "surprise": 1}}},
+        {"seed": 0, "environments": {DEMO: {"id": DEMO, "env_kwargs": 5}}},
+    ],
+    ids=range(10),
+)
+def test_a_run_of_another_shape_is_named(folder: Path, identity: Any) -> None:
+    (folder / "run.json").write_text(json.dumps({"version": 2, "identity": identity}))
+    with pytest.raises(EvaluationError, match="cannot be read"):
+        regrade(folder)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("result", "key", "task_id"), -1),
+        (("result", "turns"), 2**31),
+        (("result", "prompt_tokens"), 2**63),
+        (("usage", 0, "requests"), 2**40),
+        (("usage", 0), None),
+        (("usage",), {}),
+        (("episode",), 5),
+        (("result",), []),
+    ],
+)
+def test_a_number_that_cannot_be_is_named(folder: Path, place: tuple[Any, ...], value: Any) -> None:
+    lines = (folder / "episodes.jsonl").read_text().splitlines()
+    record = json.loads(lines[0])
+    part = record
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    (folder / "episodes.jsonl").write_text("\n".join([json.dumps(record), *lines[1:], ""]))
+    with pytest.raises(EvaluationError):
+        regrade(folder)
+
+
+@pytest.mark.parametrize("replies", [None, 5, "text", [5, None], {"a": 1}])
+def test_replies_of_partners_that_are_none_end_nothing(folder: Path, replies: Any) -> None:
+    lines = [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
+    for record in lines:
+        record["episode"]["turns"][0]["info"]["partner_replies"] = replies
+    (folder / "episodes.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in lines))
+    assert outcomes(regrade(folder)) == {("same", "")}
+
+
+@pytest.mark.parametrize(("field", "value"), [("history", -1), ("history", 2**63), ("max_tool_uses", -1)])
+def test_settings_that_cannot_be_are_named(folder: Path, field: str, value: int) -> None:
+    rewrite(folder, **{field: value})
+    with pytest.raises(EvaluationError, match=f"{field} must be at least"):
+        regrade(folder)
+
+
+def test_a_link_in_the_folder_is_not_written_through(folder: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    for name in (REGRADED, f"{REGRADED}.partial"):
+        (folder / name).symlink_to(precious)
+    assert regrade(folder).same
+    assert precious.read_text() == "mine"
+    assert not (folder / REGRADED).is_symlink()
+
+
+def test_an_environment_that_the_run_does_not_have_is_named(folder: Path) -> None:
+    (folder / "run.json").write_text(json.dumps({"version": 2, "identity": {"seed": 0, "environments": {}}}))
+    assert outcomes(regrade(folder)) == {("not_built", f"run.json has no environment {DEMO!r}")}

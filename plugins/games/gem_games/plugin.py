@@ -12,6 +12,7 @@ from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
 GEM_PLUGIN_API = ">=1,<2"
+_TRUSTING = ("pages",)
 
 _TAGS = ("game", "multi-turn")
 
@@ -155,10 +156,18 @@ _WORD_GAMES: tuple[tuple[str, str, _Variants], ...] = (
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
     """Every game of this package."""
-    yield EnvSpec("game:Corridor-v0", "gem_games.corridor:Corridor", tags=(*_TAGS, "tiny", "bare"))
+    yield EnvSpec("game:Corridor-v0", "gem_games.corridor:Corridor", tags=(*_TAGS, "tiny", "bare"), trusting=_TRUSTING)
     for variant, split in (("", "train"), ("-test", "test")):
-        yield EnvSpec(f"game:PlainGuess-v0{variant}", "gem_games.plain_guess:PlainGuess", {"split": split}, _TAGS)
+        yield EnvSpec(
+            f"game:PlainGuess-v0{variant}",
+            "gem_games.plain_guess:PlainGuess",
+            {"split": split},
+            _TAGS,
+            trusting=_TRUSTING,
+        )
     for games, tags, extra in ((_GAMES, _TAGS, None), (_WORD_GAMES, (*_TAGS, "words"), "games")):
         for stem, entry_point, variants in games:
             for variant, kwargs in variants.items():
-                yield EnvSpec(f"game:{stem}{variant}", f"gem_games.{entry_point}", kwargs, tags, extra)
+                yield EnvSpec(
+                    f"game:{stem}{variant}", f"gem_games.{entry_point}", kwargs, tags, extra, trusting=_TRUSTING
+                )

@@ -21,4 +21,10 @@ _MATCHES = {
 def gem_envs() -> Iterable[EnvSpec]:
     """The matches."""
     for name, place in _MATCHES.items():
-        yield EnvSpec(f"match:{name}", f"gem_matches.{place}", {}, ("match", "multi-turn", "several agents"))
+        yield EnvSpec(
+            f"match:{name}",
+            f"gem_matches.{place}",
+            {},
+            ("match", "multi-turn", "several agents"),
+            trusting=("opponents",),
+        )

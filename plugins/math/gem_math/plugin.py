@@ -13,6 +13,7 @@ from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
 GEM_PLUGIN_API = ">=1,<2"
+_TRUSTING = ("dataset", "grader")
 
 _TAGS = ("math", "single-turn")
 _CLASS = "gem_math.env:MathEnv"
@@ -30,8 +31,15 @@ _HUB = {
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
     """Upstream's data sets, a bundled sample, and any data set of the user's."""
-    yield EnvSpec("math:Dataset", _CLASS, tags=(*_TAGS, "any-dataset"), extra="math")
-    yield EnvSpec("math:Sample", _CLASS, {"dataset": "package:gem_math/sample.jsonl"}, (*_TAGS, "bundled"), "math")
+    yield EnvSpec("math:Dataset", _CLASS, tags=(*_TAGS, "any-dataset"), extra="math", trusting=_TRUSTING)
+    yield EnvSpec(
+        "math:Sample",
+        _CLASS,
+        {"dataset": "package:gem_math/sample.jsonl"},
+        (*_TAGS, "bundled"),
+        "math",
+        trusting=_TRUSTING,
+    )
     for name, dataset in _HUB.items():
         yield from _versions(f"math:{name}", _CLASS, {"dataset": dataset}, (*_TAGS, dataset))
     geometry = {"dataset": "axon-rl/geometry3k", "split": "train"}
@@ -41,6 +49,6 @@ def gem_envs() -> Iterable[EnvSpec]:
 
 def _versions(name: str, entry_point: str, kwargs: Mapping[str, Any], tags: tuple[str, ...]) -> Iterable[EnvSpec]:
     """Our verdict under the plain id; the bare question and the published verdict under `-v0`."""
-    yield EnvSpec(name, entry_point, kwargs, tags, "math")
+    yield EnvSpec(name, entry_point, kwargs, tags, "math", trusting=_TRUSTING)
     bare = {**kwargs, "published": True, "instruction": False}
-    yield EnvSpec(f"{name}-v0", entry_point, bare, (*tags, "bare"), "math")
+    yield EnvSpec(f"{name}-v0", entry_point, bare, (*tags, "bare"), "math", trusting=_TRUSTING)

@@ -16,7 +16,9 @@ _TAGS = ("multi-turn", "database", "mcp", "needs-postgresql", "needs-node")
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
     """Our own tasks, in one id and by database, and any folder of MCPMark's tasks."""
-    yield EnvSpec("postgres:Tasks-v0", _CLASS, {}, _TAGS, "postgres")
+    yield EnvSpec("postgres:Tasks-v0", _CLASS, {}, _TAGS, "postgres", trusting=())
     for database in ("library", "warehouse", "school"):
-        yield EnvSpec(f"postgres:{database.title()}-v0", _CLASS, {"database": database}, _TAGS, "postgres")
-    yield EnvSpec("postgres:MCPMark", "gem_postgres.mcpmark:MCPMark", {}, (*_TAGS, "any-folder"), "postgres")
+        kwargs = {"database": database}
+        yield EnvSpec(f"postgres:{database.title()}-v0", _CLASS, kwargs, _TAGS, "postgres", trusting=())
+    tags, folders = (*_TAGS, "any-folder"), ("tasks", "backups")
+    yield EnvSpec("postgres:MCPMark", "gem_postgres.mcpmark:MCPMark", {}, tags, "postgres", trusting=folders)

@@ -14,6 +14,7 @@ from gem_core.specs import EnvSpec
 GEM_PLUGIN_API = ">=1,<2"
 
 _TAGS = ("logic", "single-turn")
+_TRUSTING = ("dataset", "grader")
 _INSTRUCTION = "Reason step by step. Then put your answer, and nothing else, in a box, for example \\boxed{True}."
 
 
@@ -24,5 +25,5 @@ def gem_envs() -> Iterable[EnvSpec]:
         dataset = f"axon-rl/RuleTaker-d{depth}-70k"
         kwargs = {"dataset": dataset, "split": "train", "boxed": True, "instruction": _INSTRUCTION}
         name, tags = f"logic:RuleTaker-d{depth}", (*_TAGS, dataset)
-        yield EnvSpec(name, "gem_qa.env:QaEnv", kwargs, tags, "data")
-        yield EnvSpec(f"{name}-v0", "gem_qa.env:QaEnv", {**kwargs, "published": True}, tags, "data")
+        yield EnvSpec(name, "gem_qa.env:QaEnv", kwargs, tags, "data", trusting=_TRUSTING)
+        yield EnvSpec(f"{name}-v0", "gem_qa.env:QaEnv", {**kwargs, "published": True}, tags, "data", trusting=_TRUSTING)

@@ -12,6 +12,7 @@ from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
 GEM_PLUGIN_API = ">=1,<2"
+_TRUSTING = ("dataset", "grader")
 
 _TAGS = ("qa", "single-turn")
 _CLASS = "gem_qa.env:QaEnv"
@@ -20,11 +21,13 @@ _CLASS = "gem_qa.env:QaEnv"
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
     """Upstream's data sets, a bundled sample, and any data set of the user's."""
-    yield EnvSpec("qa:Dataset", _CLASS, tags=(*_TAGS, "any-dataset"), extra="data")
-    yield EnvSpec("qa:Sample", _CLASS, {"dataset": "package:gem_qa/sample.jsonl"}, (*_TAGS, "bundled"))
+    yield EnvSpec("qa:Dataset", _CLASS, tags=(*_TAGS, "any-dataset"), extra="data", trusting=_TRUSTING)
+    yield EnvSpec(
+        "qa:Sample", _CLASS, {"dataset": "package:gem_qa/sample.jsonl"}, (*_TAGS, "bundled"), trusting=_TRUSTING
+    )
     for name in ("NaturalQuestions", "HotpotQA"):
         dataset = f"axon-rl/{name}"
         kwargs = {"dataset": dataset, "split": "train", "question": "problem"}
         tags = (*_TAGS, dataset)
-        yield EnvSpec(f"qa:{name}", _CLASS, kwargs, tags, "data")
-        yield EnvSpec(f"qa:{name}-v0", _CLASS, {**kwargs, "published": True}, tags, "data")
+        yield EnvSpec(f"qa:{name}", _CLASS, kwargs, tags, "data", trusting=_TRUSTING)
+        yield EnvSpec(f"qa:{name}-v0", _CLASS, {**kwargs, "published": True}, tags, "data", trusting=_TRUSTING)

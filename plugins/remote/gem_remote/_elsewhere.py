@@ -135,8 +135,11 @@ class EnvElsewhere(Env):
 
 def _digest(previous: int, result: Any) -> int:
     """A checksum over what an episode has shown, images included and other infos aside, one turn at a time."""
-    shown = repr((*cast("Any", result)[:-1], _images(cast("Any", result)[-1])) if isinstance(result, tuple) else result)
-    return zlib.crc32(shown.encode("utf-8", "surrogatepass"), previous)
+    shown: Any = result
+    if isinstance(result, tuple) and result:
+        *values, info = cast("tuple[Any, ...]", result)
+        shown = (*values, _images(info))
+    return zlib.crc32(repr(shown).encode("utf-8", "surrogatepass"), previous)
 
 
 def _images(info: Any) -> Any:

@@ -16,6 +16,9 @@ PROTOCOL = 1
 """Version of these messages."""
 TOKEN = "GEM_SERVE_TOKEN"
 """Environment variable with the secret that server and clients share. Not an option: those show in process lists."""
+URL = "GEM_REMOTE_URL"
+"""Environment variable with the address of the server or servers, for environments that are given none, and for which
+the token is."""
 KEEPALIVE = 20.0
 """Seconds between pings, and until a side that answers none counts as gone."""
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 import tenacity
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
+from websockets.uri import parse_uri
 
 from gem_core.errors import EnvError, printable
 from gem_remote._messages import KEEPALIVE
@@ -19,7 +20,7 @@ from gem_remote._messages import KEEPALIVE
 MAX_BYTES = 64 << 20
 """Of one reply; more is no answer of an environment."""
 _BUSY = 503
-_CLOSE_SECONDS = 2.0
+_CLOSE_SECONDS, _CONNECT_SECONDS = 2.0, 10.0
 _UNHEARD = logging.getLogger("gem_remote._sockets")  # what it has to say is raised as well
 _UNHEARD.setLevel(logging.CRITICAL)
 _log = logging.getLogger("gem_remote")
@@ -109,6 +110,7 @@ def _connected(url: str, headers: Mapping[str, str]) -> ClientConnection:
     try:
         return connect(
             url,
+            sock=_opened(url),  # with a socket of its own, no redirect is followed
             additional_headers=headers,
             compression=None,  # costs more than it saves on texts of this size
             proxy=None,
@@ -121,12 +123,17 @@ def _connected(url: str, headers: Mapping[str, str]) -> ClientConnection:
     except InvalidStatus as error:
         said = (error.response.body or b"").decode(errors="replace").strip() or f"HTTP {error.response.status_code}"
         if error.response.status_code == _BUSY:
-            raise NotNow(f"the server at {url} has no room ({said})") from error
-        raise EnvError(f"the server at {url} refused: {said}") from error
+            raise NotNow(f"the server at {url} has no room ({said:.500})") from error
+        raise EnvError(f"the server at {url} refused: {said:.500}") from error
     except (OSError, TimeoutError, EOFError) as error:
         raise NotNow(f"no server answers at {url} ({error})") from error
     except (WebSocketException, ValueError) as error:
         raise EnvError(f"what answers at {url} speaks no WebSocket ({error})") from error
+
+
+def _opened(url: str) -> socket.socket:
+    address = parse_uri(url)
+    return socket.create_connection((address.host, address.port), _CONNECT_SECONDS)
 
 
 def _reason(error: ConnectionClosed) -> str:

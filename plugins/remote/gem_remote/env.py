@@ -10,10 +10,7 @@ from typing import Any
 from gem_core.errors import EnvError
 from gem_remote._connection import Connection
 from gem_remote._elsewhere import EnvElsewhere
-from gem_remote._messages import DataSize, Draw, Render, Sample
-
-URL = "GEM_REMOTE_URL"
-"""Environment variable with the address of the server or servers, for environments that are given none."""
+from gem_remote._messages import URL, DataSize, Draw, RemoteCall, Render, Sample
 
 
 class RemoteEnv(EnvElsewhere):
@@ -56,21 +53,29 @@ class RemoteEnv(EnvElsewhere):
     @property
     def data_size(self) -> int | None:
         """The number of tasks of the server's environment. Connects."""
-        return self._ask(DataSize())
+        return self._value(DataSize(), int, type(None))
 
     def sample_random_action(self) -> str:
         """A valid action, drawn by the server's environment from its own generator."""
-        action = self._ask(Sample())
+        action = self._value(Sample(), str)
         self._played.append(Sample())
         return action
 
     def draw_action(self, rng: random.Random) -> str:
         """A valid action, drawn by the server's environment from a generator that `rng` seeds."""
-        return self._ask(Draw(rng.getrandbits(63)))
+        return self._value(Draw(rng.getrandbits(63)), str)
 
     def render(self) -> str | None:
         """What the server's environment shows to a person."""
-        return self._ask(Render())
+        return self._value(Render(), str, type(None))
+
+    def _value(self, call: RemoteCall, *types: type) -> Any:
+        """The answer to a call. Raises `EnvError` if it has none of these types: a server may be another program."""
+        answer = self._ask(call)
+        if type(answer) not in types:
+            wanted = " or ".join(one.__name__ for one in types)
+            raise EnvError(f"{self!r}: the server's answer to {type(call).__name__} is {answer!r:.200}, not {wanted}")
+        return answer
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
         """The server's environment checks them."""

@@ -208,6 +208,7 @@ def test_a_message_that_is_too_long_ends_the_session() -> None:
 
 def test_a_token_is_needed_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving("demo:Odd-v0", token="sesame") as server, remote(server) as env:
+        monkeypatch.setenv("GEM_REMOTE_URL", f"ws://127.0.0.1:9 {server.url}/")
         for wrong in ("", "sesam", "s\u00e9same"):
             monkeypatch.setenv(TOKEN, wrong)
             with pytest.raises(EnvError, match="the token is missing or wrong"):

@@ -19,5 +19,11 @@ def gem_envs() -> Iterable[EnvSpec]:
     for task in TASKS:
         entry_point = "gem_scienceworld.env:ScienceWorld"
         yield EnvSpec(
-            f"scienceworld:{task}-v0", entry_point, {"name": task}, _TAGS, "scienceworld", ("scienceworld", "py4j")
+            f"scienceworld:{task}-v0",
+            entry_point,
+            {"name": task},
+            _TAGS,
+            "scienceworld",
+            ("scienceworld", "py4j"),
+            trusting=(),
         )

@@ -60,6 +60,7 @@ def gem_envs() -> Iterable[EnvSpec]:
     """Every task in two sizes."""
     for name, (entry_point, turns, variants) in _TASKS.items():
         for variant, kwargs in variants.items():
+            tags = (*_TAGS, turns)
             yield EnvSpec(
-                f"visual:{name}{variant}", f"gem_visual.{entry_point}", kwargs, (*_TAGS, turns), extra="visual"
+                f"visual:{name}{variant}", f"gem_visual.{entry_point}", kwargs, tags, extra="visual", trusting=()
             )

@@ -19,4 +19,12 @@ def gem_envs() -> Iterable[EnvSpec]:
         for form in ("html", "text", "text_rich"):
             kwargs = {"split": split, "form": form}
             libraries = ("bm25s", "PyStemmer", "rapidfuzz")
-            yield EnvSpec(f"webshop:{split}-{form}", "gem_webshop.env:WebShop", kwargs, _TAGS, "webshop", libraries)
+            yield EnvSpec(
+                f"webshop:{split}-{form}",
+                "gem_webshop.env:WebShop",
+                kwargs,
+                _TAGS,
+                "webshop",
+                libraries,
+                trusting=("data",),
+            )
