@@ -96,7 +96,7 @@ class MatchEnv(Env):
         self._play_on(before)
         if before.ends:
             raise EnvError(f"{self!r}: the match ended for {', '.join(before.ends)} before any of its agents had acted")
-        return self._shown(self._agent), {"agent": self._agent, **self._partner_log.shown()}
+        return self._shown(self._agent), {**self._next(), **self._partner_log.shown()}
 
     def step(self, action: str) -> StepResult:
         """Play the action of the agent that `info["agent"]` named last."""
@@ -116,7 +116,8 @@ class MatchEnv(Env):
         if over:
             observation = last.pop(actor)
         else:
-            observation, info["agent"] = self._shown(self._agent), self._agent
+            observation = self._shown(self._agent)
+            info |= self._next()
         info["agent_seen"] = last
         truncated = over and "truncated" in new.ends.values()
         return observation, new.rewards.get(actor, 0.0), over and not truncated, truncated, info
@@ -151,6 +152,9 @@ class MatchEnv(Env):
             self._read(step.observations)
             new.add(step, self._left)
             self._left -= new.ends.keys()
+
+    def _next(self) -> Info:
+        return {"agent": self._agent, "agent_forfeits": {one: self._match.forfeit(one) for one in sorted(self._left)}}
 
     def _opponent_action(self, agent: str) -> str:
         if agent in self._conversations:

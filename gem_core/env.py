@@ -17,6 +17,7 @@ below from `info`.
 | `partner_thoughts` | list of str | what it thought before each of these answers, if it thought before any |
 | `tools` | list of dict | after a reset: functions for native calls, as JSON schemas for the chat template |
 | `error` | str | set by the engine: the environment failed and its episode was cut off |
+| `timed_out` | bool | set by the engine beside `error`, as true: a call exceeded its time limit |
 | `final_observation`, `final_info` | str, dict | set by autoreset: the last observation and info of the ended episode |
 | `seed`, `episode` | int | set by the engine on an episode's first info: its seed, and its number in that slot |
 | `data_index` | int | set by the engine on an episode's first info, for environments over data: the row it uses |
@@ -24,6 +25,7 @@ below from `info`.
 | `agent_rewards` | dict of float | in a match, by agent: rewards of the other agents, each for its last turn |
 | `agent_infos` | dict of dict | in a match, by agent: what the infos of their last turns get in addition |
 | `agent_ends` | dict of str | in a match, by agent: `terminated` or `truncated`, for those that are out of it now |
+| `agent_forfeits` | dict of dict | in a match, by agent: the rewards of all agents if that one cannot go on |
 | `agent_seen` | dict of str | in a match, by agent: the last observation of those that are out of it now |
 
 The keys that the engine sets are reserved (`RESERVED`). If an environment's info has such a key, vectors and rollouts
@@ -51,7 +53,7 @@ Info: TypeAlias = dict[str, Any]
 ResetResult: TypeAlias = tuple[Observation, Info]
 StepResult: TypeAlias = tuple[Observation, float, bool, bool, Info]
 
-RESERVED = frozenset({"error", "final_observation", "final_info", "seed", "episode", "data_index"})
+RESERVED = frozenset({"error", "timed_out", "final_observation", "final_info", "seed", "episode", "data_index"})
 """Keys of `info` that only the engine sets."""
 
 

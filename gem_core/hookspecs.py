@@ -178,24 +178,12 @@ def gem_env_error(error: EnvFailure, spec: EnvSpec | None, episode: Episode, att
 
 @hookspec
 def gem_rollout_start(run: Run) -> None:
-    """A collector or runner starts.
-
-    Example:
-        @hookimpl
-        def gem_rollout_start(run):
-            store.begin(run.id, run.provenance)
-    """
+    """A collector or runner starts."""
 
 
 @hookspec
 def gem_rollout_end(run: Run, error: BaseException | None) -> None:
-    """A collector or runner is closed; `error` is the exception that ended it early, or `None`.
-
-    Example:
-        @hookimpl
-        def gem_rollout_end(run, error):
-            store.finish(run.id, failed=error is not None)
-    """
+    """A collector or runner is closed; `error` is the exception that ended it early, or `None`."""
 
 
 @hookspec
@@ -213,13 +201,7 @@ def gem_episode_end(episode: Episode) -> None:
 
 @hookspec
 def gem_update(update: Update) -> None:
-    """A process trained on a batch of turns. Called once per update, in each process that trains.
-
-    Example:
-        @hookimpl
-        def gem_update(update):
-            largest.append(float(abs(update.advantage).max()))
-    """
+    """A process trained on a batch of turns. Called once per update, in each process that trains."""
 
 
 @hookspec
@@ -284,21 +266,9 @@ def gem_metrics(source: Source, step: int, metrics: Mapping[str, float]) -> None
 
 @hookspec
 def gem_samples(source: Source, step: int, episodes: Sequence[Episode]) -> None:
-    """Some episodes that ended before these metrics, at most 8, without their tokens. Only for a source with `track`.
-
-    Example:
-        @hookimpl
-        def gem_samples(source, step, episodes):
-            plots[source.id].print(episodes[0].turns)
-    """
+    """Some episodes that ended before these metrics: at most 8, without tokens. Only for a source with `track`."""
 
 
 @hookspec
 def gem_metrics_end(source: Source) -> None:
-    """The training, evaluation or rollout is over, or failed. A process that is killed does not call it.
-
-    Example:
-        @hookimpl
-        def gem_metrics_end(source):
-            plots.pop(source.id).close()
-    """
+    """The training, evaluation or rollout is over, or failed. A process that is killed does not call it."""

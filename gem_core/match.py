@@ -108,6 +108,14 @@ class Match(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no script {script!r}")
 
+    def forfeit(self, agent: str) -> Mapping[str, float]:
+        """What each agent gets if this one, which is still in the match, cannot go on; changes nothing.
+
+        By default the last place: -1 for the agent, while the others that are still in share 1.
+        """
+        left = self._left or ()
+        return {one: -1.0 if one == agent else 1 / (len(left) - 1) for one in left}
+
     @property
     def rng(self) -> random.Random:
         """The random generator of this match, seeded by `reset(seed=...)`."""

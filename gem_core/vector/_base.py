@@ -385,7 +385,7 @@ class VectorEnv(ABC):
             self._count_episode(state, cut_off(failure.error), failed=True)
             self._open_episode(slot, state, opening)
         else:
-            self._end_episode(slot, state, cut_off(failure.error), failed=True)
+            self._end_episode(slot, state, cut_off(failure.error, failure.kind), failed=True)
 
     def _again(self, slot: int, call: EnvCall) -> EnvCall:
         """The same call, for a fresh environment."""

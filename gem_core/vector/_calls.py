@@ -188,6 +188,7 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "agent_rewards": _by_agent(_finite),
     "agent_infos": _by_agent(_info),
     "agent_ends": _by_agent(_end),
+    "agent_forfeits": _by_agent(_by_agent(_finite)),
     "agent_seen": _by_agent(_words),
     PARTNER_REPLIES: _texts,
     IMAGES: _uris,

@@ -66,9 +66,10 @@ def decide_alone(policy: FailurePolicy, failure: EnvFailure) -> ErrorAction:
     return decide_failure(policy, failure, episode)
 
 
-def cut_off(error: str) -> Transition:
+def cut_off(error: str, kind: FailureKind | None = None) -> Transition:
     """The last transition of an episode whose environment failed."""
-    return Transition("", 0.0, False, True, {"error": error})
+    late = {"timed_out": True} if kind is FailureKind.TIMEOUT else {}
+    return Transition("", 0.0, False, True, {"error": error, **late})
 
 
 def log_failure(env_id: str, failure: FailedCall, action: ErrorAction) -> None:

@@ -28,7 +28,7 @@ from gem_core.vector._calls import (
 )
 
 _INFINITY = math.inf
-_FROZEN = {str, int, float, bool, type(None)}
+_FROZEN = {bool, str, float, int, bytes, type(None)}
 _MAX_CAUSES = 100
 
 
@@ -73,7 +73,7 @@ class HostedEnv:
     def emit(self, outcome: CallOutcome, emit: Callable[[int, CallOutcome], None]) -> None:
         """Emit the outcome of a call, and that of the opening which follows an ending."""
         if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
-            emit(self.slot, outcome if self._pack else outcome._replace(info=_own(outcome.info)))
+            emit(self.slot, outcome)
             self.tick(True)
             assert self._start is not None  # a turn was played
             outcome = self.answer(self._start.next())
@@ -96,8 +96,7 @@ class HostedEnv:
                         and NOT_PLAIN.isdisjoint(info)  # pyright: ignore[reportUnknownArgumentType]
                         and self._pack is None
                     ):
-                        # A new dict, because the environment may change its own later.
-                        return new_transition(Transition, (observation, reward, terminated, truncated, {**info}))
+                        return new_transition(Transition, (observation, reward, terminated, truncated, _own({**info})))
                 outcome = checked_step(result)
             else:
                 outcome = self._reset(call) if isinstance(call, Reset) else self._replay(call)  # pyright: ignore[reportArgumentType]
@@ -182,13 +181,23 @@ def _says_it_ran_out(error: BaseException) -> bool:
 
 
 def _own(info: Info) -> Info:
-    # The reset that follows must not change what the ended episode showed.
+    """An info whose values the environment cannot change any more: copies replace them."""
+    for key, value in info.items():
+        if type(value) not in _FROZEN:
+            info[key] = _copied(value)
+    return info
+
+
+def _copied(value: Any) -> Any:
+    kind: Any = type(value)  # pyright: ignore[reportUnknownVariableType]
     try:
-        return {key: value if type(value) in _FROZEN else copy.deepcopy(value) for key, value in info.items()}
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # something that cannot be copied is shown as it is
-        return info
+        if kind is dict and _FROZEN.issuperset(map(type, value.values())):
+            return {**value}
+        if (kind is list or kind is tuple) and _FROZEN.issuperset(map(type, value)):
+            return kind(value)  # pyright: ignore[reportUnknownVariableType]
+        return copy.deepcopy(value)
+    except Exception:  # something that cannot be copied is shown as it is
+        return value
 
 
 def _checked_reset(result: Any) -> ResetResult:
@@ -237,8 +246,7 @@ def _flag(value: Any) -> bool:
 def _checked_info(info: Any, method: str) -> Info:
     if not isinstance(info, dict):
         raise InvalidAnswer(f"{method}() gave the info {info!r:.200}, which is not a dict")
-    # A new dict, as the environment may go on changing its own.
-    own = checked_info(info, f"{method}() gave an info")  # pyright: ignore[reportUnknownArgumentType]
+    own = _own(checked_info(info, f"{method}() gave an info"))  # pyright: ignore[reportUnknownArgumentType]
     if RESERVED.isdisjoint(own):
         return own
     return {f"env_{key}" if key in RESERVED else key: value for key, value in own.items()}

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any
 
 from gem_core.env import Env
@@ -252,6 +253,8 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._next_look = 0.0
         self._suspicions: dict[int, FailedCall] = {}
         """Of a slot in a process of its own: the failure that brought it there."""
+        for entry in entry_points(group="gem_core.processes"):
+            entry.load()()  # cleans up after this process
         try:
             super().__init__(*args, **settings)
             self._shared_home = tuple(self._home)

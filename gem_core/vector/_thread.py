@@ -57,7 +57,7 @@ class Arrivals:
 
 
 class ThreadWorker(Worker):
-    """A thread. It cannot be stopped from outside: once given up, it ends after the call that it is in."""
+    """A thread. Once given up, it ends as soon as its call runs Python again: no thread can be stopped from outside."""
 
     def __init__(self, slots: Sequence[int], hosted: Mapping[int, HostedEnv], arrivals: Arrivals) -> None:
         super().__init__(slots)
@@ -93,6 +93,11 @@ class ThreadWorker(Worker):
     def kill(self) -> None:
         self._killed = True
         self._inbox.put(None)
+        if self._running is not None:  # the environment may be in an endless loop
+            import ctypes  # takes 2 ms, and only a hang needs it
+
+            thread = ctypes.c_ulong(self._thread.ident or 0)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(SystemExit))
 
     def end(self) -> None:
         self._inbox.put(None)
@@ -131,8 +136,8 @@ class ThreadWorker(Worker):
 class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
     """As many threads as environments, unless `workers` says fewer.
 
-    A call that overruns its time limit costs its thread, which runs until the call returns; `close()` waits for
-    such a call for a few seconds at most.
+    A call that overruns its time limit costs its thread, which ends as soon as the call runs Python again; `close()`
+    waits for such a call for a few seconds at most.
     """
 
     def __init__(self, build_hosted: Callable[[int], HostedEnv], *args: Any, **settings: Any) -> None:

@@ -13,12 +13,29 @@ import gem_core
 from gem_core import Match, MatchStep
 from gem_core._match_env import MatchEnv
 from gem_core.episode import Completion, Episode, StopReason
-from gem_core.errors import AgentError, EnvError, EnvKwargsError, ResetNeededError, ToolError
+from gem_core.errors import (
+    AgentError,
+    EnvError,
+    EnvFailure,
+    EnvKwargsError,
+    FailureKind,
+    ResetNeededError,
+    ToolError,
+)
 from gem_core.tools import FunctionTool, ToolEnv
-from gem_core.vector import make_vec
-from gem_core.wrappers import ObservationHistory
+from gem_core.vector import Transition, make_vec
+from gem_core.vector._failures import cut_off
+from gem_core.wrappers import ObservationHistory, TurnLimit
 from gem_testing import check_env
-from gem_train.rollout import BatchCollector, EpisodeRunner, RolloutSettings, episode_metrics
+from gem_train.rollout import (
+    BatchCollector,
+    ChatTemplate,
+    EpisodeBuilder,
+    EpisodeRunner,
+    RolloutSettings,
+    episode_metrics,
+)
+from gem_train.rollout._match import MatchBuilder
 from gem_train.rollout.records import recorded, restored
 
 
@@ -339,11 +356,73 @@ def test_one_agent_against_opponents_is_one_episode(words: Any) -> None:
     assert [turn.reward for turn in batch.episodes[0].turns] == [3.0, 2.0, 2.0]
 
 
-def test_a_full_context_ends_the_match_for_all(words: Any) -> None:
+def full_soon(cutoff: Any) -> RolloutSettings:
+    """Agent `a` of `Count` acts once, and its second prompt has no room."""
+    return RolloutSettings(max_response_tokens=4, max_context_tokens=50, match_cutoff=cutoff)
+
+
+def test_a_full_context_ends_the_match_for_all_and_its_agent_forfeits(words: Any) -> None:
     vec = make_vec("test:Count-v0", 1, backend="sync", seed=3)
-    settings = RolloutSettings(max_response_tokens=4, max_context_tokens=40)
-    [*episodes] = BatchCollector(vec, numbered, words, settings).collect_round().episodes
-    assert {episode.stop_reason for episode in episodes} == {StopReason.CONTEXT_FULL}
+    full = StopReason.CONTEXT_FULL
+    a, b, c = BatchCollector(vec, numbered, words, full_soon("forfeit")).collect_round().episodes
+    assert (a.stop_reason, b.stop_reason, c.stop_reason) == (full, full, StopReason.TERMINATED)
+    assert a.turns[-1].reward == 3.0 - 1.0  # the last place
+    assert b.turns[-1].reward == 10.0 + 1.0  # `c` had left
+    assert (a.success, b.success) == (False, True)
+
+
+def test_matches_that_were_cut_off_can_be_left_out_until_nothing_else_comes(words: Any) -> None:
+    vec = make_vec("test:Count-v0", 1, backend="sync", seed=3)
+    one = BatchCollector(vec, numbered, words, full_soon("drop"))
+    batch = one.collect_round()
+    assert (batch.episodes, batch.dropped) == ([], 1)
+    with pytest.raises(EnvFailure, match=r"50 matches in a row.*match_cutoff='drop'.*context_full"):
+        one.collect_episodes(1)
+
+
+def test_the_runner_knows_what_becomes_of_a_match_that_was_cut_off(words: Any) -> None:
+    async def answer(prompt: Any) -> Completion:
+        return numbered([prompt])[0]
+
+    def played(cutoff: Any) -> list[float]:
+        runner = EpisodeRunner("test:Count-v0", words, full_soon(cutoff), seed=3, max_concurrent=1, backend="sync")
+        episodes = asyncio.run(runner.play(answer, 0))
+        runner.close()
+        return [episode.turns[-1].reward for episode in episodes]
+
+    assert played("forfeit")[:2] == [3.0 - 1.0, 10.0 + 1.0]
+    assert played("drop") == []
+
+
+@pytest.mark.parametrize(("kind", "lost"), [(FailureKind.TIMEOUT, 1.0), (FailureKind.LOST, 0.0)])
+def test_an_agent_whose_action_takes_too_long_forfeits(words: Any, kind: FailureKind, lost: float) -> None:
+    template, settings = ChatTemplate(words), RolloutSettings(max_response_tokens=4)
+    forfeits = {"a": {"a": -1.0, "b": 1.0}, "b": {"a": 1.0, "b": -1.0}}
+    match = MatchBuilder(
+        Episode("test:Pair", 1),
+        lambda episode, *opening: EpisodeBuilder(episode, template, settings, *opening),
+        "go",
+        {"agent": "b", "agent_forfeits": forfeits},
+    )
+    match.act(Completion([5]))
+    match.record(Transition("go", 0.0, False, False, {"agent": "a", "agent_forfeits": forfeits}))
+    match.act(Completion([5]))
+    match.record(cut_off("it hangs", kind))
+    b, a = match.episodes
+    assert (a.turns[-1].reward, b.turns[-1].reward) == (-lost, lost)
+    assert {a.stop_reason, b.stop_reason} == {StopReason.ENV_ERROR}
+
+
+def test_when_turns_are_used_up_all_forfeit_that_are_still_in(words: Any) -> None:
+    def limited(env: Any) -> Any:
+        return TurnLimit(env, 4)
+
+    vec = make_vec("test:Count-v0", 1, backend="sync", seed=3, wrappers=[limited])
+    a, b, _ = BatchCollector(vec, numbered, words, RolloutSettings(max_response_tokens=4)).collect_round().episodes
+    assert a.turns[-1].reward == 1.0 - 1.0
+    assert b.turns[-1].reward == 10.0 - 1.0
+    assert not a.success
+    assert not b.success
 
 
 def test_a_failure_ends_the_match_for_all(words: Any) -> None:

@@ -319,6 +319,26 @@ def test_an_info_that_the_environment_goes_on_changing_is_not_shared() -> None:
     assert [info["action"] for info in infos] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("backend", ["sync", "thread"])
+def test_what_an_info_contains_is_not_shared(backend: str) -> None:
+    class Grows(Walk):
+        def reset(self, seed: int | None = None, **options: Any) -> Any:
+            self.said: dict[str, Any] = {"by turn": [], "pair": ([],)}
+            return super().reset(seed=seed)[0], self.said
+
+        def step(self, action: str) -> Any:
+            self.said["by turn"].append(action)
+            self.said["pair"][0].append(action)
+            return "", 0.0, False, False, {"said": self.said}
+
+    gem_core.register("demo-vector:Grows-v0", Grows)
+    with make_vec("demo-vector:Grows-v0", seed=SEED, backend=backend) as vec:
+        _, [opening] = vec.reset()
+        infos = [vec.step([text])[4][0]["said"] for text in "ab"]
+    assert (opening["by turn"], opening["pair"]) == ([], ([],))
+    assert infos == [{"by turn": ["a"], "pair": (["a"],)}, {"by turn": ["a", "b"], "pair": (["a", "b"],)}]
+
+
 def test_numbers_and_flags_may_come_from_arrays() -> None:
     numpy = pytest.importorskip("numpy")
 

@@ -729,6 +729,20 @@ def test_failures_that_a_retry_mended_do_not_count(tmp_path: Path) -> None:
 # -- nothing is left behind ------------------------------------------------------------------------------------------
 
 
+def test_a_thread_whose_environment_loops_for_ever_ends_once_it_is_given_up() -> None:
+    class Loops(Walk):
+        def step(self, action: str) -> Any:
+            while True:
+                time.sleep(0.01)
+
+    gem_core.register("demo-failures:Loops-v0", Loops)
+    with make("demo-failures:Loops-v0", 1, "thread", failures=policy("sleeps")) as vec:
+        vec.reset()
+        info = vec.step(["a"])[4][0]["final_info"]
+    assert info == {"error": "TimeoutError: no answer within 1 s", "timed_out": True}
+    wait_until(lambda: not env_threads(), "it loops on")
+
+
 @pytest.mark.parametrize(("backend", "how"), [("process", "is_killed"), ("process", "sleeps"), ("thread", "sleeps")])
 @pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_lost_workers_leave_no_file_thread_or_process(backend: str, how: str) -> None:

@@ -49,8 +49,9 @@ def ray_folder(modules: Sequence[str] = ()) -> Iterator[str]:
     Raises:
         ValueError: the path of the temporary folder is too long for Ray's sockets.
     """
-    clean_up_after_this_process()  # before Ray starts, whose processes inherit this run's mark
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        # Before Ray starts, whose processes inherit this run's mark. SIGTERM ends this process inside of the block.
+        clean_up_after_this_process(folder)
         check_ray_folder(folder)
         with fork_server(folder, modules) if modules else nullcontext():
             try:

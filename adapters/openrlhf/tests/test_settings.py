@@ -170,7 +170,7 @@ def test_every_setting_has_a_flag():
         "env": ["a", "b"], "steps": 3, "env_weights": [1.0, 2.0], "env_limits": [0, 4],
         "env_kwargs": {"max_turns": 3}, "wrappers": ["a:b"],
         "modules": ["c"], "eval_env": ["d"], "eval_episodes": 5, "advantage": "grpo", "row": "turn", "history": 2,
-        "compaction": "policy", "thoughts": "drop",
+        "compaction": "policy", "thoughts": "drop", "match_cutoff": "drop",
         "system_prompt": "Hi.", "truncated_is_invalid": False, "plugins": ["e"], "vector_backend": "process",
         "vector_workers": 2, "max_concurrent": 6, "env_timeout": None, "env_retries": 1, "env_failure": "drop",
         "max_env_failure_share": None, "seed": 9, "record": "full", "record_share": 0.5,

@@ -1,6 +1,6 @@
 """A script that waits for the end of a process and ends the processes that it left behind; see `cleanup`.
 
-    python -I -S cleanup_process.py PID MARK
+    python -I -S cleanup_process.py PID MARK [FOLDER ...]
 
 The script imports nothing from this project, so that it starts fast and stays small.
 """
@@ -8,6 +8,7 @@ The script imports nothing from this project, so that it starts fast and stays s
 import contextlib
 import os
 import select
+import shutil
 import signal
 import sys
 import time
@@ -44,12 +45,13 @@ class Stat(NamedTuple):
     start: int
 
 
-def main(pid: int, mark: str) -> None:
+def main(pid: int, mark: str, folders: Iterable[str]) -> None:
     """Wait for the end of process `pid`, then end what remains.
 
     Args:
         pid: the process.
-        mark: the entry in the environment of the processes that it started.
+        mark: a word in the environment of the processes that it started.
+        folders: temporary folders, which are removed at last.
     """
     try:
         watched = os.pidfd_open(pid)
@@ -63,6 +65,8 @@ def main(pid: int, mark: str) -> None:
             run.look()
     killed = run.end()
     run.remove_shared_memory()
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
     if killed:
         print(f"gem-core ended what this run had left behind: {', '.join(sorted(killed))}", file=sys.stderr)
 
@@ -125,7 +129,7 @@ class RunProcesses:
     def remove_shared_memory(self) -> None:
         """Remove the run's shared memory that no process uses."""
         left = self._files & names(SHARED_MEMORY)
-        for name in left - (mapped(pids()) if left else set()):
+        for name in left - (in_use(left, pids()) if left else set()):
             with contextlib.suppress(OSError):  # another process removed it
                 (SHARED_MEMORY / name).unlink()
 
@@ -135,7 +139,7 @@ class RunProcesses:
     def _marked(self) -> None:
         """Find processes that left their parent before they were seen."""
         for pid in pids():
-            if pid != os.getpid() and self._mark in read(f"/proc/{pid}/environ").split(b"\0"):
+            if pid != os.getpid() and self._mark in read(f"/proc/{pid}/environ"):
                 found = stat(pid)
                 if found:
                     self._known.add(Seen(pid, found.start))
@@ -144,7 +148,7 @@ class RunProcesses:
         # Reading the mappings of 50 processes takes 100 ms, so files of other programs are soon ignored.
         new = names(SHARED_MEMORY) - self._files_before - self._files
         if new:
-            self._files |= new & mapped(processes)
+            self._files |= in_use(new, processes)
         self._looked.update(new)
         self._files_before |= {name for name in new if self._looked[name] == LOOKS_FOR_A_FILE}
 
@@ -164,11 +168,23 @@ def stat(pid: int) -> Stat | None:
     return Stat(name, int(fields[1]), int(fields[3]), int(fields[19]))
 
 
-def mapped(processes: Iterable[int]) -> set[str]:
-    """The files in shared memory that these processes have mapped."""
-    start = f"{SHARED_MEMORY}/".encode()
+def in_use(files: set[str], processes: Iterable[int]) -> set[str]:
+    """Those of these files in shared memory that the processes have mapped, under whatever name.
+
+    A semaphore gets its name after it was mapped, so its number counts.
+    """
+    start = f" {SHARED_MEMORY}/".encode()
     lines = [line for pid in processes for line in read(f"/proc/{pid}/maps").splitlines() if start in line]
-    return {line.partition(start)[2].decode(errors="replace") for line in lines}
+    numbers = {int(line.split(maxsplit=5)[4]) for line in lines}
+    return {name for name in files if number(SHARED_MEMORY / name) in numbers}
+
+
+def number(path: Path) -> int:
+    """The number of a file; -1 if there is none."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return -1
 
 
 def names(folder: Path) -> set[str]:
@@ -201,5 +217,5 @@ def wait(condition: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.2)
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+if __name__ == "__main__" and os.fork() == 0:  # so it is no child of the process, which may wait for all of its own
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -31,7 +31,7 @@ from gem_train._corrections import Correction, CorrectionKind, Unit
 from gem_train.arguments import recorded
 from gem_train.records import Detail
 from gem_train.report import RunReport
-from gem_train.rollout import GroupFilter, Reporter, RolloutSettings, StallWords, Thoughts
+from gem_train.rollout import Cutoff, GroupFilter, Reporter, RolloutSettings, StallWords, Thoughts
 from gem_train.rollout.compaction import BY_POLICY, load_rule
 from gem_train.rows import RowKind
 
@@ -145,6 +145,11 @@ class RunSettings:
         "keep",
         "Whether later prompts have the thoughts of earlier responses: `keep`, or `drop` as the chat template drops "
         "them; see docs/thinking.md.",
+    )
+    match_cutoff: Cutoff = setting(
+        "forfeit",
+        "What happens to a match that a limit cuts off (context, turns, time of a step): `forfeit` gives the last "
+        "place to the agent that reached it, `drop` leaves its episodes out.",
     )
     system_prompt: str | None = setting(None, "System message of every conversation.")
     chat_template_kwargs: dict[str, Any] = setting(
@@ -292,6 +297,7 @@ class RunSettings:
                 history=self.history,
                 compaction=self.compaction,
                 thoughts=self.thoughts,
+                match_cutoff=self.match_cutoff,
                 system_prompt=self.system_prompt,
                 truncated_is_invalid=self.truncated_is_invalid,
                 template_options=dict(self.chat_template_kwargs),

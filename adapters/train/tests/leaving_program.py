@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from multiprocessing import resource_tracker, shared_memory
+from multiprocessing import get_context, resource_tracker, shared_memory
 from pathlib import Path
 
 from gem_train.cleanup import clean_up_after_this_process
@@ -18,15 +18,18 @@ print(subprocess.Popen([sys.executable, "-c", "{STUBBORN}"], stdout=subprocess.D
 
 
 def main(folder: Path, how: str) -> None:
-    clean_up_after_this_process()
+    (folder / "scratch").mkdir()
+    clean_up_after_this_process(str(folder / "scratch"))
     command = [sys.executable, "-c", STUBBORN]
     pids = [subprocess.Popen(command).pid, subprocess.Popen(command, start_new_session=True).pid]
     # Its parent is gone before anybody could have seen the two together.
     pids.append(int(subprocess.check_output([sys.executable, "-c", ORPHAN])))
     memory = shared_memory.SharedMemory(create=True, size=1 << 16)
+    lock = get_context("spawn").Lock()
     # As a kernel that is short of memory might.
     os.kill(resource_tracker._resource_tracker._pid, signal.SIGKILL)  # type: ignore[attr-defined]
-    (folder / "part").write_text(" ".join([memory.name, *map(str, pids)]))
+    semaphore = lock._semlock.name.replace("/", "sem.")  # type: ignore[attr-defined]
+    (folder / "part").write_text(" ".join([memory.name, semaphore, *map(str, pids)]))
     (folder / "part").rename(folder / "left")
     if how == "fails":
         raise SystemExit(3)

@@ -1,4 +1,4 @@
-"""A run leaves no process and no shared memory behind, however it ends."""
+"""A run leaves no process, no shared memory and no temporary folder behind, however it ends."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gem_support.processes import processes_with
 from gem_support.waiting import wait_until
 from gem_train import _cleanup_process as cleanup_process
 from gem_train._cleanup_process import RunProcesses, Stat
@@ -24,15 +25,17 @@ SHARED_MEMORY = Path("/dev/shm")
 
 
 @contextmanager
-def leaving(folder: Path, how: str = "waits") -> Iterator[tuple[subprocess.Popen[bytes], list[int], Path]]:
-    """The program, the processes that it leaves, and its shared memory."""
+def leaving(folder: Path, how: str = "waits") -> Iterator[tuple[subprocess.Popen[bytes], list[int], list[Path]]]:
+    """The program, the processes that it leaves, and the files: shared memory, a semaphore, a temporary folder."""
     with subprocess.Popen([sys.executable, PROGRAM, folder, how], stderr=subprocess.PIPE) as program:
         try:
             wait_until(lambda: (folder / "left").exists() or program.poll() is not None, "the program did not start")
-            memory, *pids = (folder / "left").read_text().split()
+            memory, semaphore, *pids = (folder / "left").read_text().split()
             assert len(pids) == 3
-            yield program, [*map(int, pids)], SHARED_MEMORY / memory
-            (SHARED_MEMORY / memory).unlink(missing_ok=True)
+            shared = [SHARED_MEMORY / memory, SHARED_MEMORY / semaphore]
+            yield program, [*map(int, pids)], [*shared, folder / "scratch"]
+            for path in shared:
+                path.unlink(missing_ok=True)
         finally:
             program.kill()
 
@@ -46,8 +49,7 @@ def lives(pid: int) -> bool:
 
 def wait_for_a_look(pid: int) -> None:
     """Until the process that cleans up after `pid` has looked at what `pid` has started, from now on."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    [watcher] = [one for one in children if b"cleanup_process" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    [watcher] = processes_with(f"_cleanup_process.py\0{pid}\0")
 
     def reads() -> int:
         return int(Path(f"/proc/{watcher}/io").read_text().split("syscr:")[1].split()[0])
@@ -59,14 +61,14 @@ def wait_for_a_look(pid: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_what_a_program_started_ends_after_it(number: int, tmp_path: Path) -> None:
-    with leaving(tmp_path) as (program, pids, memory):
+    with leaving(tmp_path) as (program, pids, files):
         wait_for_a_look(program.pid)
         assert all(map(lives, pids))
-        assert memory.exists()
+        assert all(path.exists() for path in files)
         program.send_signal(number)
         _, said = program.communicate(timeout=240)  # until the process that cleans up ends as well
     wait_until(lambda: not any(map(lives, pids)), "they are alive")
-    assert not memory.exists()
+    assert not any(path.exists() for path in files)
     assert b"gem-core ended what this run had left behind: python" in said
 
 
@@ -107,8 +109,15 @@ def test_where_nothing_was_left_nothing_is_said() -> None:
     assert done.stderr == b""
 
 
-def test_a_run_inside_a_run_has_a_mark_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_inside_a_run_has_both_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MARK, "outer")
     code = "import os; from gem_train.cleanup import *; clean_up_after_this_process(); print(os.environ[MARK])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
-    assert done.stdout.strip() not in ("", "outer")
+    outer, inner = done.stdout.split()
+    assert outer == "outer" != inner
+
+
+def test_it_is_no_child_that_a_program_would_wait_for() -> None:
+    code = "import os; from gem_train.cleanup import *; clean_up_after_this_process(); os.wait()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=240)
+    assert b"ChildProcessError" in done.stderr

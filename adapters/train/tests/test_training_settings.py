@@ -66,6 +66,7 @@ def settings(**changes: Any) -> RunSettings:
         ({"gamma": 1.5}, "gamma=1.5: Expected `float` <= 1.0"),
         ({"lam": -0.5}, "lam=-0.5: Expected `float` >= 0.0"),
         # types
+        ({"match_cutoff": "keep"}, "match_cutoff=keep is not one of forfeit, drop."),
         ({"row": "turns"}, "row=turns is not one of episode, turn. Did you mean 'turn'"),
         ({"row": "Episode", "history": 2}, "row=Episode is not one of episode, turn. Did you mean 'episode'"),
         ({"vector_backend": "threads"}, "vector_backend=threads: no vector backend 'threads'. Did you mean 'thread'?"),
@@ -90,6 +91,11 @@ def test_what_stands_for_a_list_or_a_dict() -> None:
     assert (made.env_weights, made.chat_template_kwargs) == ([], {})
     made.env_weights.append(1.0)
     assert settings().env_weights == []
+
+
+def test_what_becomes_of_a_match_that_was_cut_off_reaches_the_rollouts_of_every_framework() -> None:
+    assert settings().rollout(8, None).match_cutoff == "forfeit"
+    assert settings(match_cutoff="drop").rollout(8, None).match_cutoff == "drop"
 
 
 @dataclass(kw_only=True)

@@ -25,6 +25,7 @@ from gem_evaluation._reporter import EvaluationReporter
 from gem_evaluation._settings import Entry, check_entries, identity
 from gem_evaluation._store import Store
 from gem_evaluation.results import Results, is_planned, summarized
+from gem_train.cleanup import clean_up_after_this_process
 
 RUNS = Path("evals")
 """Where folders go that no `--output` names."""
@@ -98,6 +99,7 @@ async def evaluate_async(
     manager.require(*track)
     if callable(model):
         model = FunctionModel(model, getattr(model, "__qualname__", type(model).__name__))
+    clean_up_after_this_process()
     counts = {entry.label: entry.count() for entry in chosen}
     played = identity(chosen, seed, model.identity, versions())
     async with AsyncExitStack() as stack:

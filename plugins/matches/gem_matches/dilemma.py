@@ -67,6 +67,10 @@ class IteratedDilemma(Match):
             infos={agent: {"success": over and self._points[agent] > self.rounds} for agent in self.agents},
         )
 
+    def forfeit(self, agent: str) -> Mapping[str, float]:
+        """No further round is played, and the agent pays what an answer without a move costs."""
+        return {one: -1.0 if one == agent else 0.0 for one in self.agents}
+
     def random_action(self, agent: str, rng: random.Random) -> str:
         """Cooperate or defect."""
         return boxed(rng.choice(_MOVES))

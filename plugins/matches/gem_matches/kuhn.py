@@ -58,6 +58,10 @@ class KuhnPoker(Match):
             return self._end(told)
         return MatchStep(observations={other: told}, infos={agent: {"success": False}})
 
+    def forfeit(self, agent: str) -> Mapping[str, float]:
+        """The highest stake goes to the other player."""
+        return {one: -2.0 if one == agent else 2.0 for one in self.agents}
+
     def random_action(self, agent: str, rng: random.Random) -> str:
         """Pass or bet."""
         return boxed(rng.choice(ACTIONS))

@@ -82,6 +82,10 @@ class Negotiation(Match):
         told = f"{agent} says: {words}\n{agent} wants {_named(move)}."
         return MatchStep(observations={other: told}, infos={agent: {"success": False}})
 
+    def forfeit(self, agent: str) -> Mapping[str, float]:
+        """There is no agreement, and the agent pays what an answer without a move costs."""
+        return {one: -1.0 if one == agent else 0.0 for one in self.agents}
+
     def random_action(self, agent: str, rng: random.Random) -> str:
         """A proposal, or now and then an agreement."""
         if self._offer is not None and rng.random() < 0.3:

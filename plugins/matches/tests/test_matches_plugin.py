@@ -270,3 +270,13 @@ def test_thoughts_in_a_negotiation_stay_with_who_had_them() -> None:
     assert "I need books." in shown
     assert "worth 6 to me" not in shown
     assert "<think>" not in shown
+
+
+@pytest.mark.parametrize("name", ["IteratedDilemma", "KuhnPoker", "Negotiation", "TicTacToe"])
+def test_an_agent_that_cannot_go_on_gets_the_least_that_a_match_pays(name: str) -> None:
+    _, info = gem_core.make(f"match:{name}-v0").reset(seed=0)
+    assert info["agent_forfeits"].keys() == {"player 0", "player 1"}
+    for agent, rewards in info["agent_forfeits"].items():
+        [other] = rewards.keys() - {agent}
+        assert rewards[agent] <= -1.0
+        assert rewards[other] >= 0.0

@@ -41,6 +41,8 @@ max_connections = 400
 autovacuum = off
 max_wal_size = 256MB
 logging_collector = off
+log_min_messages = fatal
+log_min_error_statement = panic
 dynamic_shared_memory_type = mmap
 jit = off
 max_parallel_workers = 0
@@ -48,6 +50,7 @@ temp_file_limit = 256MB
 timezone = 'UTC'
 log_timezone = 'UTC'
 """
+# A policy chooses the text of warnings and errors, so the log has only why a session or the server ended.
 # Nothing has to survive the machine, so nothing waits for the disk. What is committed has to survive the server's
 # processes, so `synchronous_commit` stays on: the log is written, though not to the disk.
 # Without autovacuum no worker is connected to a database that is to be renamed. A socket in a private folder is the
@@ -67,6 +70,8 @@ class Cluster:
         self._idle: list[psycopg.Connection[tuple[Any, ...]]] = []
         """Connections of the one who may do everything, which no thread uses now."""
         self._turns = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        # Not in the folder, which the keeper removes when the server ends, be it before it has started.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self.folder = Path(tempfile.mkdtemp(prefix="gempg-", dir=_roomy()))
         try:
             self.socket = self.folder / "s"
@@ -120,6 +125,10 @@ class Cluster:
         """The number of the process that ends the server."""
         return self._process.pid
 
+    def log(self) -> str:
+        """The beginning of what the server said, at most 64 KiB."""
+        return os.pread(self._log.fileno(), keeper.LOG_BYTES, 0).decode(errors="replace")
+
     def close(self) -> None:
         """End the server, and remove its folder. Safe to call twice."""
         while (connection := self._idle_one()) is not None:
@@ -130,6 +139,7 @@ class Cluster:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_END_SECONDS)
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._log.close()
 
     def forget(self) -> None:
         """In a fork: the server is the parent's."""
@@ -171,16 +181,15 @@ class Cluster:
     def _started(self) -> subprocess.Popen[bytes]:
         user = "-" if self._user is None else ":".join(map(str, self._user))
         server = [str(self._programs / "postgres"), "-D", str(self.folder / "data")]
-        with (self.folder / "log").open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, "-I", "-S", keeper.__file__, str(self.folder), user, *server],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-                env=self._environment(),
-                start_new_session=True,  # Ctrl-C is the owner's business
-            )
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", keeper.__file__, str(self.folder), user, *server],
+            stdin=subprocess.PIPE,
+            stdout=self._log,
+            stderr=self._log,
+            cwd="/",
+            env=self._environment(),
+            start_new_session=True,  # Ctrl-C is the owner's business
+        )
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "HOME": str(self.folder)}
@@ -198,13 +207,8 @@ class Cluster:
                 return self.connect("postgres")
             except psycopg.OperationalError as error:
                 if not self.alive or time.monotonic() > deadline:
-                    raise EnvError(f"PostgreSQL does not run: {self._last_words() or error}") from error
+                    raise EnvError(f"PostgreSQL does not run: {self.log().strip()[-500:] or error}") from error
                 time.sleep(0.01)
-
-    def _last_words(self) -> str:
-        with contextlib.suppress(OSError):
-            return (self.folder / "log").read_text(errors="replace").strip()[-500:]
-        return ""
 
 
 def _rows(

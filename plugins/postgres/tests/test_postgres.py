@@ -10,13 +10,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 from database_here import FINISH, LONG, begin, finished, needs_a_database, reward_of, rows, run
 
 import gem_core
 from gem_core.errors import EnvError
+from gem_postgres import _cluster as cluster
 from gem_postgres import _host as host
 from gem_postgres import _programs as programs
+from gem_postgres._cluster import Cluster
 from gem_postgres._tasks import own_tasks
 from gem_postgres.env import PostgresEnv
 from gem_support.processes import processes_with
@@ -132,6 +135,34 @@ def test_what_a_role_may_not_do(env: PostgresEnv, statement: str, code: str) -> 
     begin(env, "lost-copies")
     _, info = run(env, statement)
     assert f'"code":"{code}"' in info["tool_error"]
+
+
+def test_a_policy_fills_neither_the_log_nor_the_memory() -> None:
+    database = Cluster()
+
+    def size() -> int:
+        return os.fstat(database._log.fileno()).st_size
+
+    try:
+        database.execute("CREATE ROLE pupil LOGIN")
+        with database.connect("postgres", "pupil") as connection:
+            warn = "FOR i IN 1..10 LOOP RAISE WARNING '%', repeat('x', 1000000); RAISE LOG 'y'; END LOOP"
+            connection.execute(f"DO $$ BEGIN {warn}; END $$")  # type: ignore[arg-type]
+            assert size() < 10_000
+            with pytest.raises(psycopg.errors.OutOfMemory):
+                connection.execute("SELECT length(string_agg(repeat('x', 60000000), '')) FROM generate_series(1, 16)")
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+            fail = "BEGIN PERFORM repeat('x', 1073741000); EXCEPTION WHEN out_of_memory THEN NULL; END"
+            connection.execute(f"DO $$ BEGIN FOR i IN 1..50 LOOP {fail}; END LOOP; END $$")  # type: ignore[arg-type]
+            assert size() <= 1 << 16
+    finally:
+        database.close()
+
+
+def test_a_server_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_SETTINGS", "no_such_setting = 1\n")
+    with pytest.raises(EnvError, match='unrecognized configuration parameter "no_such_setting"'):
+        Cluster()
 
 
 def test_no_episode_finds_what_another_one_left(env: PostgresEnv) -> None:

@@ -96,6 +96,7 @@ def _start_ray(folder: str, ranks: int) -> None:
         num_cpus=32,  # for actors that mostly wait for one another
         include_dashboard=False,
         object_store_memory=200_000_000,
-        runtime_env={"py_executable": client_command(folder)},
+        # vLLM leaves a file where temporary files go, so that is the folder, too.
+        runtime_env={"py_executable": client_command(folder), "env_vars": {"TMPDIR": folder}},
         _temp_dir=folder,
     )

@@ -18,7 +18,7 @@ from gem_train.rollout._recorder import Recorder, as_utf8, drop_partial_line, en
 from gem_train.rollout._reporter import MAX_SAMPLES, Reporter
 from gem_train.rollout._runner import BaseEpisodeRunner, EpisodeRunner
 from gem_train.rollout._secrets import without_secrets
-from gem_train.rollout._settings import RolloutSettings
+from gem_train.rollout._settings import Cutoff, RolloutSettings
 from gem_train.rollout._stalls import Stall, StallDetector, StallWords, stalls
 from gem_train.rollout._template import ChatTemplate, Tokenizer, end_token_ids
 from gem_train.rollout._thoughts import Thoughts
@@ -34,6 +34,7 @@ __all__ = [
     "ChatTemplate",
     "Completion",
     "Conversation",
+    "Cutoff",
     "Episode",
     "EpisodeBuilder",
     "EpisodeRunner",

@@ -19,7 +19,8 @@ class Batch:
     surplus: int = 0
     """Whole episodes that come in a later batch: beyond what was asked for, or waiting for the rest of their group."""
     dropped: int = 0
-    """Episodes left out because their environment failed and the failure policy, or a plugin, says so."""
+    """Episodes left out: their environment failed and the failure policy, or a plugin, says so; or a limit cut their
+    match off and `match_cutoff` says so."""
     filtered: int = 0
     """Groups left out because their episodes were all alike; see `GroupFilter`."""
     policy_seconds: float = 0.0

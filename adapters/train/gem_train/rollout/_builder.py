@@ -36,6 +36,9 @@ class BaseEpisodeBuilder(ABC):
         episode: what is known at the start: environment, seed, slot, group, provenance.
     """
 
+    dropped = False
+    """A match that a limit cut off is left out; an episode alone never is."""
+
     def __init__(self, episode: Episode) -> None:
         self.episode = episode
         self.over = False

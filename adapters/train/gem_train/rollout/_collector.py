@@ -379,7 +379,8 @@ class BatchCollector:
     def _open_episode(self, slot: int) -> BaseEpisodeBuilder | MatchBuilder:
         observation, info = self._openings.pop(slot)
         episode = self._new_episode(slot, info["episode"], info["seed"], self._vec.task(slot).task_id)
-        builder = self._live[slot] = builder_of(episode, self._builder, observation, info)
+        cutoff = self._settings.match_cutoff
+        builder = self._live[slot] = builder_of(episode, self._builder, observation, info, cutoff)
         return builder
 
     def _builder(self, episode: Episode, observation: str, info: Info) -> EpisodeBuilder:
@@ -416,7 +417,7 @@ class BatchCollector:
         self._ended[episode.slot] += 1
         if not self._vec.resets_itself(episode.slot):  # one that ended for the context's sake holds its place
             self._vec.abandon([episode.slot])
-        dropped = _key(episode) in self._to_drop
+        dropped = builder.dropped or _key(episode) in self._to_drop
         if dropped:
             self._to_drop.discard(_key(episode))
             self._batch.dropped += 1
@@ -424,8 +425,7 @@ class BatchCollector:
         else:
             self._groups.setdefault(episode.group_id, []).append(builder.episodes)
         self._deliver_if_whole(episode)
-        for one in builder.episodes:
-            self._session.end(one)
+        self._session.end(builder.episodes, cut_off=builder.dropped)
 
     def _deliver_if_whole(self, newest: Episode) -> None:
         group_id, size = newest.group_id, self._vec.group_size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -11,11 +11,12 @@ from gem_core.env import Info
 from gem_core.episode import Episode, StopReason
 from gem_core.vector import Transition
 from gem_train.rollout._builder import BaseEpisodeBuilder, stop_reason
+from gem_train.rollout._settings import Cutoff
 
 Build: TypeAlias = Callable[[Episode, str, Info], BaseEpisodeBuilder]
 """Makes the builder of an episode that starts with this observation."""
 
-_KEYS = frozenset({"agent", "agent_rewards", "agent_infos", "agent_ends", "agent_seen"})
+_KEYS = frozenset({"agent", "agent_rewards", "agent_infos", "agent_ends", "agent_forfeits", "agent_seen"})
 _FOR_PROMPT = ("prefix", "suffix")
 
 
@@ -23,17 +24,27 @@ class MatchBuilder:
     """Shows each agent only its own observations, and gives it the rewards that follow its own actions.
 
     It has what drivers use of a `BaseEpisodeBuilder`; `prompt` is for the agent that is next. A reward counts for the
-    last turn of its agent. What an agent gets before its first turn counts for that turn. If an agent's context is
-    full, the match ends for all.
+    last turn of its agent. What an agent gets before its first turn counts for that turn.
+
+    A match that a limit cuts off ends for all, and whoever caused that forfeits: the agent whose context is full, the
+    agent whose action took longer than a step may, and every agent that is still in when the turns are used up. An
+    agent that has not acted yet caused nothing.
 
     Args:
         opening: what is known at the start: environment, seed, slot, task, provenance.
         build: makes the builder of one agent, once the agent is asked for the first time.
         observation, info: what `reset` gave.
+        cutoff: what becomes of a match that a limit cuts off.
     """
 
-    def __init__(self, opening: Episode, build: Build, observation: str, info: Info) -> None:
+    def __init__(
+        self, opening: Episode, build: Build, observation: str, info: Info, cutoff: Cutoff = "forfeit"
+    ) -> None:
         self._opening = msgspec.structs.replace(opening, data_index=info.get("data_index"))
+        self._cutoff = cutoff
+        self._forfeits: dict[str, dict[str, float]] = info.get("agent_forfeits", {})
+        self.dropped = False
+        """The match is left out."""
         self._build = build
         self._builders: dict[str, BaseEpisodeBuilder] = {}
         self._owed: dict[str, float] = {}
@@ -95,10 +106,16 @@ class MatchBuilder:
             ends = {agent: reason if failed else ends.get(agent, reason) for agent in self._builders}
             seen = {**seen, actor: observation}
             infos = dict.fromkeys(self._builders, own) if failed else infos
+            if "timed_out" in info:
+                self._forfeit([actor])
+            elif not failed and "agent_forfeits" in info:  # the match itself would have gone on
+                self._forfeits = info["agent_forfeits"]
+                infos = {**infos, **self._forfeit([*self._forfeits])}
         for agent, reason in ends.items():
             self._end(agent, reason, seen.get(agent, ""), infos.get(agent, {}))
         self.over = transition.done
         if not self.over:
+            self._forfeits = info.get("agent_forfeits", {})
             self._agent = str(info.get("agent", actor))
             shown = own if self._agent == actor else {key: own[key] for key in _FOR_PROMPT if key in own}
             self._ask(observation, shown)
@@ -131,19 +148,38 @@ class MatchBuilder:
 
     def _end_all(self, reason: StopReason) -> None:
         self.over = True
+        infos = self._forfeit([self._agent]) if reason is StopReason.CONTEXT_FULL else {}
         for agent in self._builders:
-            self._end(agent, reason, "", {})
+            self._end(agent, reason, "", infos.get(agent, {}))
+
+    def _forfeit(self, agents: Sequence[str]) -> dict[str, Info]:
+        """Pay for these agents' forfeit, or leave the match out; returns what the infos of all get in addition."""
+        causes = [agent for agent in agents if agent in self._builders and self._builders[agent].episode.turns]
+        self.dropped = bool(causes) and self._cutoff == "drop"
+        if self.dropped or not causes:
+            return {}
+        rewards = self._forfeits.get(causes[0], {})
+        if len(causes) > 1:
+            rewards = {agent: self._forfeits[agent].get(agent, 0.0) for agent in causes if agent in self._forfeits}
+        for agent, reward in rewards.items():
+            self._pay(agent, reward)
+        return {agent: {"success": reward > 0} for agent, reward in rewards.items()}
 
 
-def builder_of(episode: Episode, build: Build, observation: str, info: Info) -> BaseEpisodeBuilder | MatchBuilder:
+def builder_of(
+    episode: Episode, build: Build, observation: str, info: Info, cutoff: Cutoff = "forfeit"
+) -> BaseEpisodeBuilder | MatchBuilder:
     """The builder of an episode, or of a match if the environment says who is next.
 
     Args:
         episode: what is known at the start.
         build: makes the builder of one conversation.
         observation, info: what `reset` gave.
+        cutoff: what becomes of a match that a limit cuts off.
     """
-    return MatchBuilder(episode, build, observation, info) if "agent" in info else build(episode, observation, info)
+    if "agent" in info:
+        return MatchBuilder(episode, build, observation, info, cutoff)
+    return build(episode, observation, info)
 
 
 def _own(info: Info) -> Info:

@@ -25,7 +25,7 @@ from gem_train.rollout._metrics import episode_metrics
 from gem_train.rollout._policy import AsyncPolicy
 from gem_train.rollout._reporter import Reporter
 from gem_train.rollout._session import RolloutSession
-from gem_train.rollout._settings import RolloutSettings
+from gem_train.rollout._settings import Cutoff, RolloutSettings
 from gem_train.rollout._template import Tokenizer
 
 AnyPolicy = TypeVar("AnyPolicy", bound=Callable[[Any], Awaitable[Any]])
@@ -53,6 +53,9 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         PluginError: no plugin has a name in `track`.
         NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as `make_vec`.
     """
+
+    match_cutoff: Cutoff = "forfeit"
+    """What becomes of a match that a limit cuts off; see `RolloutSettings`."""
 
     def __init__(
         self,
@@ -226,7 +229,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             run=self._session.run.id,
         )
         opening = await self._envs.reset(slot, task, partner_replies)
-        builder = builder_of(episode, self._builder, opening.observation, opening.info)
+        builder = builder_of(episode, self._builder, opening.observation, opening.info, self.match_cutoff)
         while not builder.over:
             self._live[slot] = builder.episode
             action = builder.action
@@ -234,11 +237,10 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
                 action = builder.act(await policy(builder.prompt))
             if action is not None:
                 builder.record(await self._envs.step(slot, action))
-        for one in builder.episodes:
-            self._session.end(one)
+        self._session.end(builder.episodes, cut_off=builder.dropped)
         if builder.episode.stop_reason is StopReason.ENV_ERROR and self._envs.error is not None:
             raise self._envs.error
-        return [] if slot in self._dropped else builder.episodes
+        return [] if builder.dropped or slot in self._dropped else builder.episodes
 
     def _on_failure(self, failure: EnvFailure) -> ErrorAction:
         action = self._session.on_failure(self._vec.failures, self._live[failure.slot], failure)
@@ -282,6 +284,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         images: ImageReader | None = None,
     ) -> None:
         self._settings = settings
+        self.match_cutoff = settings.match_cutoff
         self.template = settings.template(tokenizer, images)
         """Of the conversations."""
         super().__init__(

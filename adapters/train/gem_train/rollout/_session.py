@@ -19,6 +19,8 @@ from gem_core.vector import decide_failure
 MAX_BARREN_EPISODES = 20
 """So many episodes in a row without a single turn, of one environment id, stop the run: nothing would ever come of it.
 Failures are not counted here but in the vector's `FailurePolicy`."""
+MAX_CUT_OFF_MATCHES = 50
+"""So many matches in a row that a limit cut off and that are left out, of one environment id, stop the run, too."""
 
 
 class RolloutSession:
@@ -34,6 +36,7 @@ class RolloutSession:
         self._origin = {env_id: str(provenance(env_id)) for env_id in sorted(set(env_ids))}
         self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dict(settings), label)
         self._empty_streak: Counter[str] = Counter()
+        self._cut_off_streak: Counter[str] = Counter()
         self._open = True
         manager.notify("gem_rollout_start", run=self.run)
 
@@ -52,12 +55,31 @@ class RolloutSession:
         failed = msgspec.structs.replace(episode, error=failure.cause, stop_reason=StopReason.ENV_ERROR)
         return decide_failure(policy, failure, failed)
 
-    def end(self, episode: Episode) -> None:
-        """Announce an ended episode, kept or not.
+    def end(self, episodes: Sequence[Episode], *, cut_off: bool = False) -> None:
+        """Announce an ended episode, or those of a match, kept or not.
+
+        Args:
+            episodes: the episode, or one for each agent.
+            cut_off: they are left out because a limit cut their match off.
 
         Raises:
-            EnvFailure: its environment has given nothing but episodes without a turn for a while.
+            EnvFailure: their environment has given nothing but episodes without a turn, or such matches, for a while.
         """
+        for episode in episodes:
+            self._end(episode)
+        env_id = episodes[0].env_id
+        self._cut_off_streak[env_id] = self._cut_off_streak[env_id] + 1 if cut_off else 0
+        if self._cut_off_streak[env_id] >= MAX_CUT_OFF_MATCHES:
+            raise EnvFailure(
+                env_id,
+                episodes[0].seed,
+                FailureKind.TOO_MANY,
+                f"limits cut off {MAX_CUT_OFF_MATCHES} matches in a row, and match_cutoff='drop' left them out, the "
+                f"last one with {episodes[0].stop_reason.value}. Allow longer contexts, more turns or more time, or "
+                "set match_cutoff='forfeit'.",
+            )
+
+    def _end(self, episode: Episode) -> None:
         manager.notify("gem_episode_end", episode=episode)
         if episode.stop_reason is StopReason.ENV_ERROR:
             return

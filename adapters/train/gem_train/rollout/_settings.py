@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from gem_train.rollout._images import ImageReader
 from gem_train.rollout._template import ChatTemplate, Tokenizer
 from gem_train.rollout._thoughts import Thoughts
 from gem_train.rollout.compaction import BY_POLICY, Rule, load_rule
+
+Cutoff: TypeAlias = Literal["forfeit", "drop"]
+"""`forfeit`: rewards are those of `Match.forfeit` for the agent that reached a limit. `drop`: the match is left out."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,9 @@ class RolloutSettings:
     truncated_is_invalid: bool = True
     """A response cut off by the token limit reaches the environment as an empty action. Turn off only for models
     that are not meant to end their turn, such as one-token policies."""
+    match_cutoff: Cutoff = "forfeit"
+    """What happens to a match that a limit cuts off: of the context, the turns, or the time of a step. `forfeit`: the
+    agent that reached it gets the last place. `drop`: its episodes are left out."""
     template_options: dict[str, Any] = field(default_factory=dict[str, Any])
     """Further arguments of the chat template."""
 
@@ -49,6 +55,8 @@ class RolloutSettings:
             raise ValueError(f"history must be None (all) or at least 1 observation, not {self.history}")
         if self.thoughts not in get_args(Thoughts):
             raise ValueError(f"thoughts must be one of {', '.join(get_args(Thoughts))}, not {self.thoughts!r}")
+        if self.match_cutoff not in get_args(Cutoff):
+            raise ValueError(f"match_cutoff must be one of {', '.join(get_args(Cutoff))}, not {self.match_cutoff!r}")
         if self.compaction is not None:
             self._check_compaction(self.compaction)
 
