@@ -77,10 +77,7 @@ class _Run(msgspec.Struct):
     @classmethod
     def read(cls, folder: Path) -> _Run:
         """Of the evaluation in this folder. Raises `EvaluationError` if it cannot be read."""
-        try:
-            return msgspec.convert(read_identity(folder), cls)
-        except msgspec.ValidationError as error:
-            raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
+        return msgspec.convert(read_identity(folder), cls)
 
     @property
     def entries(self) -> dict[str, Entry]:
