@@ -57,12 +57,14 @@ def serve(
     limits = Limits(sessions=max_sessions, idle=idle_seconds, call=call_seconds, message=message_bytes)
     server = EnvServer(builders, limits, token)
     with bound_socket(host, port, EnvError, listen=True) as address:
-        server.run(address, lambda: _announce(address, env_ids[0]))
-    if server.sessions:
-        # A call that does not return would keep the process for as long.
-        say(f"{server.sessions} sessions were still playing.", err=True)
-        sys.stdout.flush()
-        os._exit(1)
+        try:
+            server.run(address, lambda: _announce(address, env_ids[0]))
+        finally:
+            if server.sessions:
+                # A call that does not return would keep the process for as long.
+                say(f"{server.sessions} sessions were still playing.", err=True)
+                sys.stdout.flush()
+                os._exit(1)
 
 
 def _is_loopback(host: str) -> bool:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from gem_search._index import Index
-from gem_search._messages import Hit
+from gem_search._retriever import Ranking
 
 
 class Busy(Exception):
@@ -20,7 +20,7 @@ class Busy(Exception):
 class _Waiting:
     query: str
     topk: int
-    hits: asyncio.Future[list[Hit]]
+    ranking: asyncio.Future[Ranking]
 
 
 class Batcher:
@@ -44,7 +44,7 @@ class Batcher:
         """End the thread."""
         self._thread.shutdown(wait=False)
 
-    async def search(self, queries: Sequence[str], topk: int) -> list[list[Hit]]:
+    async def search(self, queries: Sequence[str], topk: int) -> list[Ranking]:
         """The best passages for each query. Raises `Busy`."""
         if len(self._waiting) + len(queries) > self._most_waiting:
             raise Busy
@@ -53,7 +53,7 @@ class Batcher:
         self._waiting.extend(mine)
         if self._running is None:
             self._running = loop.create_task(self._run())
-        return await asyncio.gather(*(each.hits for each in mine))
+        return await asyncio.gather(*(each.ranking for each in mine))
 
     async def _run(self) -> None:
         try:
@@ -69,9 +69,9 @@ class Batcher:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self._index.search, queries, topk)
         except Exception as error:
             for each in batch:
-                if not each.hits.done():
-                    each.hits.set_exception(error)
+                if not each.ranking.done():
+                    each.ranking.set_exception(error)
             return
-        for each, hits in zip(batch, found, strict=True):
-            if not each.hits.done():  # the client may have disconnected
-                each.hits.set_result(hits[: each.topk])
+        for each, ranking in zip(batch, found, strict=True):
+            if not each.ranking.done():  # the client may have disconnected
+                each.ranking.set_result(ranking[: each.topk])

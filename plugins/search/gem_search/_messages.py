@@ -42,7 +42,8 @@ class Document(msgspec.Struct):
 class Hit(msgspec.Struct):
     """A passage that was found."""
 
-    document: Document
+    document: msgspec.Raw
+    """A `Document` that is encoded already."""
     score: float | None = None
 
 

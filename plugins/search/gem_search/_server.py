@@ -7,29 +7,43 @@ import contextlib
 import socket
 import threading
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import Any
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from gem_core.errors import ToolError
+from gem_remote import Border, BorderMiddleware, ByteBudget, ByteShare, OverBudget, WebServer
 from gem_search._batcher import Batcher, Busy
 from gem_search._index import Index
-from gem_search._messages import JSON, MAX_QUERY_LENGTH, MAX_RESULTS, MSGPACK, Found, Hit, Refusal, Request
+from gem_search._messages import JSON, MAX_QUERY_LENGTH, MAX_RESULTS, MSGPACK, Hit, Refusal, Request
+from gem_search._retriever import Ranking
 
 PATHS = ("/retrieve", "/", "/search", "/inference")
 """Equivalent paths; gem-llm and Search-R1 use the first."""
 _MAX_QUERIES, _MAX_WAITING = 1000, 10_000
 _MAX_BYTES = 16 * 2**20
+"""Of a request."""
+_MAX_ANSWER_BYTES = 64 * 2**20
+_MAX_MEMORY = 512 * 2**20
+"""Bytes that all requests and answers may have together."""
+_COPIES = 3
+"""Of an answer while it is made: its passages, the whole, and room for it to grow."""
+_PIECE_BYTES = 256 * 2**10
+"""Of an answer that are sent before the client has to take some."""
+_ENCODING_THREADS = 2
 _END_SECONDS = 5
+_FEWER = "Next: ask fewer queries at once, or for fewer passages"
+_HOST_HINT = "Next: ask for its IP address, or start it with --allow-host and this name"
 _MAX_REQUEST_SECONDS = 30.0
 """Seconds within which a request has to arrive."""
 _CODECS: dict[str, tuple[Callable[..., Any], Callable[..., bytes]]] = {
@@ -53,18 +67,23 @@ class SearchServer:
         index: what is searched.
         topk: passages for a request that does not give a number.
         batch_size: queries that are searched together.
+        hosts: names of the server beside IP addresses, `localhost` and this machine's.
     """
 
-    def __init__(self, index: Index, *, topk: int = 3, batch_size: int = 64) -> None:
+    def __init__(self, index: Index, *, topk: int = 3, batch_size: int = 64, hosts: Sequence[str] = ()) -> None:
+        self._index = index
         self._topk = topk
         self._batcher = Batcher(index, batch_size, _MAX_WAITING)
+        self._memory = ByteBudget(_MAX_MEMORY)
+        self._encoding = ThreadPoolExecutor(_ENCODING_THREADS, thread_name_prefix="gem-search-answers")
         told = {"status": "ready", "passages": len(index.corpus), **index.retriever.settings}
         self._told = {**told, "version": version("gem-core")}
         routes = [Route(path, self._answer, methods=["POST"]) for path in PATHS]
-        self._app = Starlette(
+        app = Starlette(
             routes=[*routes, Route("/health", self._health)],
             exception_handlers={HTTPException: _no_such_place},
         )
+        self._app = BorderMiddleware(app, Border(tuple(hosts), hint=_HOST_HINT, refuse=_refusal))
 
     def run(self, address: socket.socket, ready: Callable[[], None]) -> None:
         """Serve until a signal ends it.
@@ -81,7 +100,7 @@ class SearchServer:
         except OSError as error:
             raise ToolError(f"the port was taken by another program: {error.strerror}") from error
         ready()
-        asyncio.run(self._server().serve([address]))
+        asyncio.run(WebServer(self._app).serve([address]))
 
     @contextlib.contextmanager
     def in_background(self) -> Generator[str]:
@@ -89,7 +108,7 @@ class SearchServer:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as address:
             address.bind(("127.0.0.1", 0))
             address.listen(2048)
-            server = self._server()
+            server = WebServer(self._app)
             thread = threading.Thread(target=server.run, args=([address],), name="gem-search-server", daemon=True)
             thread.start()
             try:
@@ -98,63 +117,106 @@ class SearchServer:
                 server.should_exit = True
                 thread.join(_END_SECONDS + 1)
                 self._batcher.close()
-
-    def _server(self) -> uvicorn.Server:
-        config = uvicorn.Config(
-            self._app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=_END_SECONDS,
-        )
-        return uvicorn.Server(config)
+                self._encoding.shutdown(wait=False)
 
     async def _health(self, request: HttpRequest) -> Response:
-        return _response(self._told, JSON)
+        return Response(msgspec.json.encode(self._told), media_type=JSON)
 
-    async def _answer(self, http: HttpRequest) -> Response:
-        form = JSON
+    async def _answer(self, http: HttpRequest) -> _Answer:
+        share = self._memory.share()
+        return _Answer(await self._answered(http, share), share)
+
+    async def _answered(self, http: HttpRequest, share: ByteShare) -> Response:
         try:
-            body = await _body(http)
+            body = await _body(http, share)
             form = _form_of(http, body)
             request = _decoded(body, form)
-            queries = _queries(request)
-            hits = await self._batcher.search(queries, _topk(request, self._topk))
-            return _response(_reply(request, hits), _form_wanted(http, form))
+            rankings = await self._batcher.search(_queries(request), _topk(request, self._topk))
+            size = sum(map(self._index.size, rankings))
+            if size > _MAX_ANSWER_BYTES:
+                raise _Refused(
+                    413, f"the answer has up to {size:,} bytes, and may have {_MAX_ANSWER_BYTES:,}. {_FEWER}"
+                )
+            share.take(_COPIES * size)
+            wanted = _form_wanted(http, form)
+            run = asyncio.get_running_loop().run_in_executor
+            content = await run(self._encoding, self._encoded, request, rankings, wanted)
+            return Response(content, media_type=wanted)
         except _Refused as refused:
-            return _response(Refusal(str(refused)), JSON, refused.status)
+            return _refusal(str(refused), refused.status)
         except ClientDisconnect:
             return Response(status_code=400)  # the client is gone
         except Busy:
-            return _response(Refusal("too many queries wait already; try again later"), JSON, 503)
+            return _refusal("too many queries wait already; try again later", 503)
+        except OverBudget:
+            return _refusal("requests and answers take all memory that they may; try again later", 503)
         except Exception:
             traceback.print_exc()
-            return _response(Refusal("the search failed; the server's output says why"), JSON, 500)
+            return _refusal("the search failed; the server's output says why", 500)
+
+    def _encoded(self, request: Request, rankings: Sequence[Ranking], form: str) -> bytes:
+        """The answer. A passage that many queries have found is read and encoded once."""
+        encode = _CODECS[form][1]
+        known: dict[int, msgspec.Raw] = {}
+
+        def document(number: int) -> msgspec.Raw:
+            if number not in known:
+                known[number] = msgspec.Raw(encode(self._index.corpus[number]))
+            return known[number]
+
+        def shown(ranking: Ranking) -> list[Any]:
+            if request.return_scores:
+                return [Hit(document(number), score) for number, score in ranking]
+            return [Hit(document(number)) if request.queries is None else document(number) for number, _ in ranking]
+
+        return encode({"result": shown(rankings[0]) if request.queries is None else [*map(shown, rankings)]})
+
+
+class _Answer:
+    """A response that is sent as fast as the client takes it, and then gives its memory back.
+
+    Args:
+        response: the whole of it.
+        share: its memory.
+    """
+
+    def __init__(self, response: Response, share: ByteShare) -> None:
+        self._response = response
+        self._share = share
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+
+        async def send_in_pieces(message: Message) -> None:
+            body: bytes = message.get("body", b"")
+            for end in range(_PIECE_BYTES, len(body), _PIECE_BYTES):
+                await send({**message, "body": body[end - _PIECE_BYTES : end], "more_body": True})
+            last = (max(len(body), 1) - 1) // _PIECE_BYTES * _PIECE_BYTES
+            await send({**message, "body": body[last:]} if last else message)
+
+        try:
+            await self._response(scope, receive, send_in_pieces)
+        finally:
+            self._share.give_back()
 
 
 async def _no_such_place(http: HttpRequest, error: Any) -> Response:
-    return _response(Refusal(f"there is no {http.method} {http.url.path}; POST to {PATHS[0]}"), JSON, error.status_code)
+    return _refusal(f"there is no {http.method} {http.url.path}; POST to {PATHS[0]}", error.status_code)
 
 
-def _reply(request: Request, hits: list[list[Hit]]) -> Any:
-    if request.queries is None:
-        (found,) = hits
-        return Found(found if request.return_scores else [Hit(hit.document) for hit in found])
-    if request.return_scores:
-        return {"result": hits}
-    return {"result": [[hit.document for hit in found] for found in hits]}
-
-
-async def _body(http: HttpRequest) -> bytes:
+async def _body(http: HttpRequest, share: ByteShare) -> bytes:
+    if coding := http.headers.get("content-encoding"):
+        raise _Refused(415, f"the request is encoded as {coding!r:.80}; send it as it is")
     try:
-        return await asyncio.wait_for(_read(http), _MAX_REQUEST_SECONDS)
+        return await asyncio.wait_for(_read(http, share), _MAX_REQUEST_SECONDS)
     except asyncio.TimeoutError:
         raise _Refused(408, f"the request was not here after {_MAX_REQUEST_SECONDS:g} seconds") from None
 
 
-async def _read(http: HttpRequest) -> bytes:
+async def _read(http: HttpRequest, share: ByteShare) -> bytes:
     body = bytearray()
     async for piece in http.stream():
+        share.take(len(piece))
         body += piece
         if len(body) > _MAX_BYTES:
             raise _Refused(413, f"the request has more than {_MAX_BYTES} bytes")
@@ -203,5 +265,5 @@ def _topk(request: Request, default: int) -> int:
     return topk
 
 
-def _response(content: Any, form: str, status: int = 200) -> Response:
-    return Response(_CODECS[form][1](content), status, media_type=form)
+def _refusal(reason: str, status: int) -> Response:
+    return Response(msgspec.json.encode(Refusal(reason)), status, media_type=JSON)

@@ -1,0 +1,143 @@
+"""The border of a server: which requests get as far as its application."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gem_remote._connections import Connection, connection_of
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(:\d{1,5})?", re.ASCII | re.IGNORECASE)
+_CLOSE = ("connection", "close")
+
+
+@dataclass(frozen=True)
+class Token:
+    """What clients have to know."""
+
+    secret: str
+    hint: str
+    """What a client is told that does not know it."""
+    parameter: str = ""
+    """The query parameter that has it; empty: the header `Authorization: Bearer`."""
+
+    def is_in(self, request: HTTPConnection) -> bool:
+        """Whether a request has it."""
+        if self.parameter:
+            given = request.query_params.get(self.parameter, "")
+        else:
+            given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(given.encode(), self.secret.encode())
+
+
+@dataclass(frozen=True)
+class Border:
+    """The rules, which are the same for every path and method."""
+
+    hosts: tuple[str, ...] = ()
+    """Names by which clients may call the server, beside IP addresses, `localhost` and the name of this machine. A web
+    page whose own name suddenly means this machine (DNS rebinding) calls it by that name. Programs that know a token
+    may use any name."""
+    token: Token | None = None
+    """`None`: whoever reaches the server may ask."""
+    own_pages: bool = False
+    """Whether the server has pages, which may ask it. Pages of others may not in either case."""
+    hint: str = "Next: ask for its IP address"
+    """What a client is told that calls the server by another name."""
+    refuse: Callable[[str, int], Response] = PlainTextResponse
+    """The response that says why, with a status."""
+
+    def refusal(self, request: HTTPConnection) -> Response | None:
+        """The response to a request that is not let in; `None` for one that is."""
+        hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
+        any_host = self.token is not None and not self.own_pages
+        if len(hosts) != 1 or not (any_host or self._is_ours(hosts[0])):
+            return self.refuse(f"this server is not called {', '.join(hosts)[:80]!r}. {self.hint}", 400)
+        if origins and not (self.own_pages and origins == [f"http://{hosts[0]}"]):
+            return self.refuse("this server is not for browsers: it has no answer for pages of other sites", 403)
+        if self.token is not None and not self.token.is_in(request):
+            return self.refuse(self.token.hint, 403 if self.token.parameter else 401)
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return False
+        name = found[1].lower()
+        return _is_ip_address(name.strip("[]")) or name in {"localhost", *_own_names(), *map(str.lower, self.hosts)}
+
+
+class BorderMiddleware:
+    """An application behind a border.
+
+    Args:
+        app: gets the requests that are let in.
+        border: the rules.
+    """
+
+    def __init__(self, app: ASGIApp, border: Border) -> None:
+        self._app = app
+        self._border = border
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        connection = connection_of(scope)
+        if connection is not None:
+            connection.begin_request()
+        refusal = self._border.refusal(HTTPConnection(scope))
+        if refusal is None and connection is not None and not connection.admit():
+            refusal = self._border.refuse("all connections of this server are in use; try again later", 503)
+        if refusal is not None:
+            refusal.headers[_CLOSE[0]] = _CLOSE[1]
+            await refusal(scope, receive, send)
+        elif connection is None or scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+        else:
+            await self._answer(scope, receive, send, connection)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, connection: Connection) -> None:
+        """Answer; a connection whose request has not been read to its end is closed, or its rest could last forever."""
+        rest = _has_body(scope)
+
+        async def receive_until_end() -> Message:
+            nonlocal rest
+            message = await receive()
+            rest = rest and message["type"] == "http.request" and message.get("more_body", False)
+            return message
+
+        async def send_and_close(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                connection.begin_answer()
+                if rest:
+                    message["headers"] = [*message.get("headers", ()), tuple(one.encode() for one in _CLOSE)]
+            await send(message)
+
+        try:
+            await self._app(scope, receive_until_end, send_and_close)
+        finally:
+            connection.end_request()
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+
+def _is_ip_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _own_names() -> tuple[str, str]:
+    name = socket.gethostname().lower()
+    return name, name.partition(".")[0]
