@@ -138,6 +138,29 @@ def test_bad_requests_are_told_what_is_wrong(server: Server, body: bytes, status
     assert reason in reply.json()["error"]
 
 
+def test_an_answer_has_a_limit_that_is_known_before_it_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_text("".join(json.dumps({"contents": f"Title {number}\n{'word ' * 4400}"}) + "\n" for number in range(300)))
+    with serving("--corpus", path) as server:
+        reply = httpx2.post(server.url, json={"queries": ["word"] * 1000, "topk": 100}, timeout=240)
+        assert reply.status_code == 413
+        assert "Next: ask fewer queries at once" in reply.json()["error"]
+        found = _ask(server, {"queries": ["word"] * 20, "topk": 100})
+        assert [len(documents) for documents in found] == [100] * 20
+        most = Path(f"/proc/{server.process.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
+        assert int(most) < 600_000  # KB; the first answer would have 2.2 GB
+
+
+def test_pages_of_browsers_and_compressed_requests_are_refused(server: Server) -> None:
+    for headers, status in (
+        ({"Host": "evil.example"}, 400),
+        ({"Origin": "null"}, 403),
+        ({"Content-Encoding": "gzip"}, 415),
+    ):
+        reply = httpx2.post(server.url, json={"query": "Mars"}, headers=headers)
+        assert (reply.status_code, "error" in reply.json()) == (status, True)
+
+
 def test_other_places_and_methods_are_refused_in_json(server: Server) -> None:
     assert "POST to /retrieve" in httpx2.get(server.base + "/nowhere").json()["error"]
     assert httpx2.get(server.url).status_code == 405
