@@ -140,7 +140,8 @@ def test_bad_requests_are_told_what_is_wrong(server: Server, body: bytes, status
 
 def test_an_answer_has_a_limit_that_is_known_before_it_is_made(tmp_path: Path) -> None:
     path = tmp_path / "long.jsonl"
-    path.write_text("".join(json.dumps({"contents": f"Title {number}\n{'word ' * 4400}"}) + "\n" for number in range(300)))
+    lines = [json.dumps({"contents": f"Title {number}\n{'word ' * 4400}"}) for number in range(300)]
+    path.write_text("\n".join(lines))
     with serving("--corpus", path) as server:
         reply = httpx2.post(server.url, json={"queries": ["word"] * 1000, "topk": 100}, timeout=240)
         assert reply.status_code == 413
