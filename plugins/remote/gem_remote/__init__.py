@@ -8,11 +8,7 @@ from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from gem_remote._border import Border as Border
-    from gem_remote._border import BorderMiddleware as BorderMiddleware
     from gem_remote._border import Token as Token
-    from gem_remote._budget import ByteBudget as ByteBudget
-    from gem_remote._budget import ByteShare as ByteShare
-    from gem_remote._budget import OverBudget as OverBudget
     from gem_remote._elsewhere import EnvElsewhere as EnvElsewhere
     from gem_remote._errors import error_of as error_of
     from gem_remote._listening import bound_socket as bound_socket
@@ -28,14 +24,10 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Border": "_border",
-    "BorderMiddleware": "_border",
-    "ByteBudget": "_budget",
-    "ByteShare": "_budget",
     "EnvElsewhere": "_elsewhere",
     "Failed": "_messages",
     "Lost": "_sockets",
     "NotNow": "_sockets",
-    "OverBudget": "_budget",
     "Reset": "_messages",
     "Socket": "_sockets",
     "Step": "_messages",
@@ -49,14 +41,10 @@ _HOME = {
 
 __all__ = [
     "Border",
-    "BorderMiddleware",
-    "ByteBudget",
-    "ByteShare",
     "EnvElsewhere",
     "Failed",
     "Lost",
     "NotNow",
-    "OverBudget",
     "Reset",
     "Socket",
     "Step",

@@ -11,12 +11,8 @@ from dataclasses import dataclass
 
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from gem_remote._connections import Connection, connection_of
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(:\d{1,5})?", re.ASCII | re.IGNORECASE)
-_CLOSE = ("connection", "close")
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class Border:
         """The response to a request that is not let in; `None` for one that is."""
         hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
         any_host = self.token is not None and not self.own_pages
-        if len(hosts) != 1 or not (any_host or self._is_ours(hosts[0])):
+        if not (any_host or (len(hosts) == 1 and self._is_ours(hosts[0]))):
             return self.refuse(f"this server is not called {', '.join(hosts)[:80]!r}. {self.hint}", 400)
         if origins and not (self.own_pages and origins == [f"http://{hosts[0]}"]):
             return self.refuse("this server is not for browsers: it has no answer for pages of other sites", 403)
@@ -73,61 +69,6 @@ class Border:
             return False
         name = found[1].lower()
         return _is_ip_address(name.strip("[]")) or name in {"localhost", *_own_names(), *map(str.lower, self.hosts)}
-
-
-class BorderMiddleware:
-    """An application behind a border.
-
-    Args:
-        app: gets the requests that are let in.
-        border: the rules.
-    """
-
-    def __init__(self, app: ASGIApp, border: Border) -> None:
-        self._app = app
-        self._border = border
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-        connection = connection_of(scope)
-        if connection is not None:
-            connection.begin_request()
-        refusal = self._border.refusal(HTTPConnection(scope))
-        if refusal is None and connection is not None and not connection.admit():
-            refusal = self._border.refuse("all connections of this server are in use; try again later", 503)
-        if refusal is not None:
-            refusal.headers[_CLOSE[0]] = _CLOSE[1]
-            await refusal(scope, receive, send)
-        elif connection is None or scope["type"] == "websocket":
-            await self._app(scope, receive, send)
-        else:
-            await self._answer(scope, receive, send, connection)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, connection: Connection) -> None:
-        """Answer; a connection whose request has not been read to its end is closed, or its rest could last forever."""
-        rest = _has_body(scope)
-
-        async def receive_until_end() -> Message:
-            nonlocal rest
-            message = await receive()
-            rest = rest and message["type"] == "http.request" and message.get("more_body", False)
-            return message
-
-        async def send_and_close(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                connection.begin_answer()
-                if rest:
-                    message["headers"] = [*message.get("headers", ()), tuple(one.encode() for one in _CLOSE)]
-            await send(message)
-
-        try:
-            await self._app(scope, receive_until_end, send_and_close)
-        finally:
-            connection.end_request()
-
-
-def _has_body(scope: Scope) -> bool:
-    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
 
 
 def _is_ip_address(name: str) -> bool:

@@ -15,12 +15,11 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gem_core.env import Env
-from gem_remote._border import Border, BorderMiddleware, Token
+from gem_remote._border import Border, Token
 from gem_remote._listening import end_on_sigterm
 from gem_remote._messages import KEEPALIVE, TOKEN, Failed, encoded
 from gem_remote._session import EnvSession
 from gem_remote._web_server import WebServer
-from gem_remote._websockets import WebSocketConnection
 
 _CLOSING_SECONDS = 2
 """For environments to close when the server ends."""
@@ -76,8 +75,9 @@ class EnvServer:
     async def _run(self, address: socket.socket) -> None:
         border = Border(token=Token(self._token, _TOKEN_HINT) if self._token else None)
         server = WebServer(
-            BorderMiddleware(self._application(), border),
-            ws=WebSocketConnection,
+            self._application(),
+            border,
+            ws="websockets-sansio",
             ws_max_size=self._limits.message,
             ws_ping_interval=KEEPALIVE,
             ws_ping_timeout=KEEPALIVE,

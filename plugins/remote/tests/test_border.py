@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -19,11 +19,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from gem_remote import Border, BorderMiddleware, ByteBudget, OverBudget, Token, WebServer
-from gem_remote._connections import ANSWER_SECONDS, HEADER_SECONDS, STALL_SECONDS, Connection, Connections
+from gem_remote import Border, Token, WebServer, _connections
+from gem_remote._connections import Connections
 from gem_remote._messages import least_size
 
 OURS = "127.0.0.1:8000"
+LARGE = bytes(range(256)) * (1 << 16)
 
 
 def _plain(request: Request) -> Response:
@@ -34,38 +35,46 @@ async def _length(request: Request) -> Response:
     return PlainTextResponse(str(len(await request.body())))
 
 
+def _large(request: Request) -> Response:
+    return Response(LARGE)
+
+
 @contextlib.contextmanager
-def served(border: Border) -> Iterator[int]:
-    """The port of a small server behind a border, in a thread."""
-    app = Starlette(routes=[Route("/", _plain), Route("/length", _length, methods=["POST"])])
-    server = WebServer(BorderMiddleware(app, border))
+def served(border: Border) -> Iterator[tuple[int, WebServer]]:
+    """A small server behind a border, in a thread, and its port."""
+    routes = [Route("/", _plain), Route("/length", _length, methods=["POST"]), Route("/large", _large)]
+    server = WebServer(Starlette(routes=routes), border)
     with socket.create_server(("127.0.0.1", 0)) as address:
         thread = threading.Thread(target=server.run, args=([address],), daemon=True)
         thread.start()
         wait_until(lambda: server.started)
         try:
-            yield address.getsockname()[1]
+            yield address.getsockname()[1], server
         finally:
             server.should_exit = True
             thread.join(60)
             assert not thread.is_alive()
 
 
-def asked(port: int, *lines: str, body: bytes = b"") -> bytes:
-    """All that a server sends until it closes, or a first answer is complete."""
+def asked(port: int, *lines: str) -> bytes:
+    """The answer to a request."""
     with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
-        connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
-        answer = b""
+        connection.sendall("\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1"))
+        return everything(connection)
+
+
+def everything(connection: socket.socket) -> bytes:
+    """All that is sent until the connection ends, in order or not."""
+    answer = b""
+    with contextlib.suppress(ConnectionResetError):
         while piece := connection.recv(1 << 16):
             answer += piece
-            if b"an answer" in answer or b"\r\n\r\n" in answer.partition(b"\r\n\r\n")[2]:
-                break
-        return answer
+    return answer
 
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with served(Border(hosts=("Search.example",))) as one:
+    with served(Border(hosts=("Search.example",))) as (one, _):
         yield one
 
 
@@ -103,7 +112,7 @@ def test_a_server_without_pages_has_no_answer_for_any(port: int, origin: str) ->
 
 
 def test_a_token_is_asked_for_in_its_place_and_any_name_will_do_for_those_who_know_it() -> None:
-    with served(Border(token=Token("sesame", "set it"))) as port:
+    with served(Border(token=Token("sesame", "set it"))) as (port, _):
         for given in ("", "Bearer ", "Bearer sesam", "Bearer sesame\xe9"):
             answer = asked(port, "GET / HTTP/1.1", f"Host: {OURS}", f"Authorization: {given}")
             assert answer.startswith(b"HTTP/1.1 401")
@@ -112,7 +121,7 @@ def test_a_token_is_asked_for_in_its_place_and_any_name_will_do_for_those_who_kn
         knows = "Authorization: Bearer sesame"
         assert b" 200" in asked(port, "GET / HTTP/1.1", "Host: envs.example", knows)
         assert b" 403" in asked(port, "GET / HTTP/1.1", f"Host: {OURS}", knows, "Origin: null")
-    with served(Border(token=Token("sesame", "open it", parameter="token"), own_pages=True)) as port:
+    with served(Border(token=Token("sesame", "open it", parameter="token"), own_pages=True)) as (port, _):
         request = "GET /?token=sesame HTTP/1.1"
         assert b" 200" in asked(port, request, f"Host: {OURS}", f"Origin: http://{OURS}")
         assert b" 403" in asked(port, request, f"Host: {OURS}", "Origin: null")
@@ -121,154 +130,102 @@ def test_a_token_is_asked_for_in_its_place_and_any_name_will_do_for_those_who_kn
         assert b" 403" in asked(port, "GET / HTTP/1.1", f"Host: {OURS}", "Authorization: Bearer sesame")
 
 
-def test_a_body_that_nobody_reads_ends_the_connection(port: int) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
-        connection.sendall(f"GET / HTTP/1.1\r\nHost: {OURS}\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n".encode())
-        answer = b""
-        with contextlib.suppress(ConnectionResetError):
-            while piece := connection.recv(1 << 16):
-                answer += piece
-    assert b"connection: close" in answer.lower()
-
-
 def test_requests_in_one_packet_are_answered_one_after_the_other(port: int) -> None:
     post = f"POST /length HTTP/1.1\r\nHost: {OURS}\r\nContent-Length: 5\r\n\r\nhello"
     evil = "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"
+    last = post.replace("Content", "Connection: close\r\nContent")
     with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
-        connection.sendall((post + post + evil + post).encode())
-        answer = b""
-        while piece := connection.recv(1 << 16):  # until the server closes it
-            answer += piece
-    assert (answer.count(b" 200 OK"), answer.count(b" 400 "), answer.count(b"\r\n\r\n5")) == (2, 1, 2)
+        connection.sendall((post + post + evil + last).encode())
+        answer = everything(connection)
+    assert (answer.count(b" 200 OK"), answer.count(b" 400 "), answer.count(b"\r\n\r\n5")) == (3, 1, 3)
 
 
-class Wire(asyncio.Transport):
-    """A connection without a network."""
+@pytest.mark.parametrize(
+    "request_lines",
+    [
+        ["GET / HTTP/1.1", "Half: a header"],
+        ["GET / HTTP/1.1", f"Host: {OURS}", "Transfer-Encoding: chunked", "", "1", "x", ""],
+        ["GET / HTTP/1.1", f"Host: {OURS}", "", "GET / HTTP/1.1", "Half: a header"],
+    ],
+    ids=["half a header", "a body that is not read", "half of the next header"],
+)
+def test_a_request_that_does_not_end_ends_the_connection(
+    request_lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_connections, "HEADER_SECONDS", 0.5)
+    monkeypatch.setattr(_connections, "IDLE_SECONDS", 0.5)
+    with served(Border()) as (port, _), socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
+        connection.sendall("\r\n".join(request_lines).encode())
+        sent = threading.Event()
 
-    def __init__(self, address: str) -> None:
-        super().__init__({"peername": (address, 1)})
-        self.unsent = 0
-        self.aborted = False
+        def trickle() -> None:
+            with contextlib.suppress(OSError):
+                while not sent.wait(0.1):
+                    connection.sendall(b"a" if b"Half" in request_lines[-1].encode() else b"1\r\nx\r\n")
 
-    def get_write_buffer_size(self) -> int:
-        return self.unsent
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        everything(connection)  # returns once the server has ended it
+        sent.set()
+        thread.join()
+
+
+def test_a_large_answer_arrives_whole(port: int) -> None:
+    head, _, body = asked(port, "GET /large HTTP/1.1", f"Host: {OURS}").partition(b"\r\n\r\n")
+    assert f"content-length: {len(LARGE)}".encode() in head.lower()
+    assert body == LARGE
+
+
+@pytest.mark.parametrize("limit", [{"TAKING_SECONDS": 0.5}, {"_MAX_UNSENT_BYTES": 1000}], ids=str)
+def test_who_does_not_take_an_answer_is_cut_off(limit: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in limit.items():
+        monkeypatch.setattr(_connections, name, value)
+    with served(Border()) as (port, server), socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
+        connection.sendall(f"GET /large HTTP/1.1\r\nHost: {OURS}\r\n\r\n".encode())
+        assert connection.recv(1)
+        wait_until(lambda: not server.server_state.connections)
+        assert len(everything(connection)) < len(LARGE)
+
+
+class Peer:
+    """A connection of an address, without a network."""
+
+    def __init__(self, connections: Connections, address: str) -> None:
+        self.transport = self
+        self.address = address
+        self.is_gone = False
+        connections.add(self)  # type: ignore[arg-type]
 
     def abort(self) -> None:
-        self.aborted = True
+        self.is_gone = True
 
-
-def connected(connections: Connections, *addresses: str) -> list[tuple[Connection, Wire]]:
-    made = [(Connection(connections), Wire(address)) for address in addresses]
-    for connection, wire in made:
-        connection.open(wire)
-    return made
-
-
-def run(steps: object) -> None:
-    """Within an event loop, whose clock connections read."""
-
-    async def main() -> None:
-        steps()  # type: ignore[operator]
-
-    asyncio.run(main())
+    def is_late(self) -> bool:
+        return False
 
 
 def test_strangers_make_room_the_oldest_of_the_largest_crowd_first() -> None:
-    def steps() -> None:
-        connections = Connections(descriptors=32)  # 16 admitted, 4 strangers
-        ((quiet, wire),) = connected(connections, "10.0.0.1")
-        crowd = connected(connections, *["10.0.0.2"] * 50)
-        assert [one.aborted for _, one in crowd] == [True] * 47 + [False] * 3
-        assert not wire.aborted
-        assert quiet.admit()
-        assert not crowd[0][0].admit(), "it is gone"
-
-    run(steps)
+    connections = Connections(descriptors=32)  # 16 admitted, 4 strangers
+    quiet = Peer(connections, "10.0.0.1")
+    crowd = [Peer(connections, "10.0.0.2") for _ in range(50)]
+    assert [one.is_gone for one in crowd] == [True] * 47 + [False] * 3
+    assert not quiet.is_gone
+    assert connections.admit(quiet)  # type: ignore[arg-type]
 
 
 def test_admitted_connections_have_a_limit_and_keep_their_place() -> None:
-    def steps() -> None:
-        connections = Connections(descriptors=32)
-        friends = []
-        for _ in range(16):
-            friends += connected(connections, "10.0.0.1")
-            assert friends[-1][0].admit()
-        ((late, _),) = connected(connections, "10.0.0.1")
-        assert not late.admit()
-        connected(connections, *["10.0.0.2"] * 50)
-        assert not any(wire.aborted for _, wire in friends)
-        friends[0][0].close()
-        ((next_one, _),) = connected(connections, "10.0.0.1")
-        assert next_one.admit()
-
-    run(steps)
-
-
-def test_who_is_late_is_cut_off() -> None:
-    def steps() -> None:
-        connections = Connections(descriptors=800)
-        now = asyncio.get_running_loop().time()
-        (slow, trickling, reading, stalled, answered) = connected(connections, *["10.0.0.1"] * 5)
-        for connection, _ in (reading, stalled, answered):
-            connection.begin_request()
-            assert connection.admit()
-        answered[0].begin_answer()
-        trickling[0].receive()
-        connections.sweep(now + HEADER_SECONDS / 2)
-        assert not slow[1].aborted
-        connections.sweep(now + HEADER_SECONDS + 1)
-        assert (slow[1].aborted, trickling[1].aborted, reading[1].aborted) == (True, True, False)
-        reading[1].unsent = stalled[1].unsent = 1000
-        start = now + HEADER_SECONDS + 2
-        for second in range(int(STALL_SECONDS) + 2):
-            reading[1].unsent -= 1
-            connections.sweep(start + second)
-        assert (reading[1].aborted, stalled[1].aborted, answered[1].aborted) == (False, True, False)
-        connections.sweep(now + ANSWER_SECONDS + 1)
-        assert answered[1].aborted
-
-    run(steps)
-
-
-def test_the_next_header_has_a_limit_too() -> None:
-    def steps() -> None:
-        connections = Connections(descriptors=800)
-        now = asyncio.get_running_loop().time()
-        ((connection, wire),) = connected(connections, "10.0.0.1")
-        connection.begin_request()
-        connection.admit()
-        connection.end_request()
-        connections.sweep(now + 1000)
-        assert not wire.aborted, "uvicorn ends connections without requests"
-        connection.receive()
-        connections.sweep(now + HEADER_SECONDS + 5)
-        assert wire.aborted
-
-    run(steps)
-
-
-def test_a_client_that_reads_nothing_may_not_ask_for_ever() -> None:
-    def steps() -> None:
-        ((connection, wire),) = connected(Connections(descriptors=800), "10.0.0.1")
-        wire.unsent = 65 << 20
-        connection.receive()
-        assert wire.aborted
-
-    run(steps)
-
-
-def test_memory_is_shared_and_given_back() -> None:
-    budget = ByteBudget(100)
-    one, other = budget.share(), budget.share()
-    one.take(60)
-    with pytest.raises(OverBudget):
-        other.take(41)
-    other.take(40)
-    one.give_back()
-    one.give_back()
-    with pytest.raises(OverBudget):
-        other.take(61)
-    other.take(60)
+    connections = Connections(descriptors=32)
+    friends: list[Any] = []
+    for _ in range(16):
+        friends.append(Peer(connections, "10.0.0.1"))
+        assert connections.admit(friends[-1])
+    late: Any = Peer(connections, "10.0.0.1")
+    assert not connections.admit(late)
+    assert connections.admit(friends[0]), "it is in already"
+    for _ in range(50):
+        Peer(connections, "10.0.0.2")
+    assert not any(one.is_gone for one in friends)
+    friends[0].is_gone = True
+    assert connections.admit(late)
 
 
 def test_sizes_are_known_before_encoding() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from gem_core.errors import ToolError
 from gem_search._corpus import Corpus, digest_of, read_corpus
+from gem_search._messages import Hit
 from gem_search._retriever import Ranking, Retriever
 
 _MANIFEST, _BOUNDS = "gem_search.json", "bounds.npy"
@@ -41,9 +42,16 @@ class Index:
         """The best passages for each query."""
         return self.retriever.search(queries, topk)
 
-    def size(self, ranking: Ranking) -> int:
+    def size(self, rankings: Sequence[Ranking]) -> int:
         """The bytes that the hits have at most when they are encoded; no passage is read for it."""
-        return sum(self.corpus.size(number) + _HIT_BYTES for number, _ in ranking)
+        numbers = [number for ranking in rankings for number, _ in ranking]
+        return self.corpus.size(numbers) + _HIT_BYTES * len(numbers)
+
+    def hits(self, rankings: Sequence[Ranking]) -> list[list[Hit]]:
+        """The passages of rankings; each is read once."""
+        numbers = {number for ranking in rankings for number, _ in ranking}
+        documents = {number: self.corpus[number] for number in numbers}
+        return [[Hit(documents[number], score) for number, score in ranking] for ranking in rankings]
 
 
 def open_index(corpus: Path, retriever: Retriever, folder: Path | None) -> Index:

@@ -42,8 +42,7 @@ class Document(msgspec.Struct):
 class Hit(msgspec.Struct):
     """A passage that was found."""
 
-    document: msgspec.Raw
-    """A `Document` that is encoded already."""
+    document: Document
     score: float | None = None
 
 

@@ -19,13 +19,14 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from gem_core.errors import ToolError
-from gem_remote import Border, BorderMiddleware, ByteBudget, ByteShare, OverBudget, WebServer
+from gem_remote import Border, WebServer
 from gem_search._batcher import Batcher, Busy
+from gem_search._budget import ByteBudget, OverBudget
 from gem_search._index import Index
-from gem_search._messages import JSON, MAX_QUERY_LENGTH, MAX_RESULTS, MSGPACK, Hit, Refusal, Request
+from gem_search._messages import JSON, MAX_QUERY_LENGTH, MAX_RESULTS, MSGPACK, Found, Hit, Refusal, Request
 from gem_search._retriever import Ranking
 
 PATHS = ("/retrieve", "/", "/search", "/inference")
@@ -38,8 +39,6 @@ _MAX_MEMORY = 512 * 2**20
 """Bytes that all requests and answers may have together."""
 _COPIES = 3
 """Of an answer while it is made: its passages, the whole, and room for it to grow."""
-_PIECE_BYTES = 256 * 2**10
-"""Of an answer that are sent before the client has to take some."""
 _ENCODING_THREADS = 2
 _END_SECONDS = 5
 _FEWER = "Next: ask fewer queries at once, or for fewer passages"
@@ -78,12 +77,12 @@ class SearchServer:
         self._encoding = ThreadPoolExecutor(_ENCODING_THREADS, thread_name_prefix="gem-search-answers")
         told = {"status": "ready", "passages": len(index.corpus), **index.retriever.settings}
         self._told = {**told, "version": version("gem-core")}
-        routes = [Route(path, self._answer, methods=["POST"]) for path in PATHS]
-        app = Starlette(
+        routes = [Route(path, self, methods=["POST"]) for path in PATHS]
+        self._app = Starlette(
             routes=[*routes, Route("/health", self._health)],
             exception_handlers={HTTPException: _no_such_place},
         )
-        self._app = BorderMiddleware(app, Border(tuple(hosts), hint=_HOST_HINT, refuse=_refusal))
+        self._border = Border(tuple(hosts), hint=_HOST_HINT, refuse=_refusal)
 
     def run(self, address: socket.socket, ready: Callable[[], None]) -> None:
         """Serve until a signal ends it.
@@ -100,7 +99,7 @@ class SearchServer:
         except OSError as error:
             raise ToolError(f"the port was taken by another program: {error.strerror}") from error
         ready()
-        asyncio.run(WebServer(self._app).serve([address]))
+        asyncio.run(WebServer(self._app, self._border).serve([address]))
 
     @contextlib.contextmanager
     def in_background(self) -> Generator[str]:
@@ -108,7 +107,7 @@ class SearchServer:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as address:
             address.bind(("127.0.0.1", 0))
             address.listen(2048)
-            server = WebServer(self._app)
+            server = WebServer(self._app, self._border)
             thread = threading.Thread(target=server.run, args=([address],), name="gem-search-server", daemon=True)
             thread.start()
             try:
@@ -122,25 +121,22 @@ class SearchServer:
     async def _health(self, request: HttpRequest) -> Response:
         return Response(msgspec.json.encode(self._told), media_type=JSON)
 
-    async def _answer(self, http: HttpRequest) -> _Answer:
-        share = self._memory.share()
-        return _Answer(await self._answered(http, share), share)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of queries, see ASGI."""
+        with self._memory.share() as take:
+            response = await self._answer(HttpRequest(scope, receive), take)
+            await response(scope, receive, send)
 
-    async def _answered(self, http: HttpRequest, share: ByteShare) -> Response:
+    async def _answer(self, http: HttpRequest, take: Callable[[int], None]) -> Response:
         try:
-            body = await _body(http, share)
+            body = await _body(http, take)
             form = _form_of(http, body)
             request = _decoded(body, form)
             rankings = await self._batcher.search(_queries(request), _topk(request, self._topk))
-            size = sum(map(self._index.size, rankings))
-            if size > _MAX_ANSWER_BYTES:
-                raise _Refused(
-                    413, f"the answer has up to {size:,} bytes, and may have {_MAX_ANSWER_BYTES:,}. {_FEWER}"
-                )
-            share.take(_COPIES * size)
+            take(_COPIES * _checked(self._index.size(rankings)))
             wanted = _form_wanted(http, form)
             run = asyncio.get_running_loop().run_in_executor
-            content = await run(self._encoding, self._encoded, request, rankings, wanted)
+            content = await run(self._encoding, self._content, request, rankings, wanted)
             return Response(content, media_type=wanted)
         except _Refused as refused:
             return _refusal(str(refused), refused.status)
@@ -154,69 +150,34 @@ class SearchServer:
             traceback.print_exc()
             return _refusal("the search failed; the server's output says why", 500)
 
-    def _encoded(self, request: Request, rankings: Sequence[Ranking], form: str) -> bytes:
-        """The answer. A passage that many queries have found is read and encoded once."""
-        encode = _CODECS[form][1]
-        known: dict[int, msgspec.Raw] = {}
-
-        def document(number: int) -> msgspec.Raw:
-            if number not in known:
-                known[number] = msgspec.Raw(encode(self._index.corpus[number]))
-            return known[number]
-
-        def shown(ranking: Ranking) -> list[Any]:
-            if request.return_scores:
-                return [Hit(document(number), score) for number, score in ranking]
-            return [Hit(document(number)) if request.queries is None else document(number) for number, _ in ranking]
-
-        return encode({"result": shown(rankings[0]) if request.queries is None else [*map(shown, rankings)]})
-
-
-class _Answer:
-    """A response that is sent as fast as the client takes it, and then gives its memory back.
-
-    Args:
-        response: the whole of it.
-        share: its memory.
-    """
-
-    def __init__(self, response: Response, share: ByteShare) -> None:
-        self._response = response
-        self._share = share
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-
-        async def send_in_pieces(message: Message) -> None:
-            body: bytes = message.get("body", b"")
-            for end in range(_PIECE_BYTES, len(body), _PIECE_BYTES):
-                await send({**message, "body": body[end - _PIECE_BYTES : end], "more_body": True})
-            last = (max(len(body), 1) - 1) // _PIECE_BYTES * _PIECE_BYTES
-            await send({**message, "body": body[last:]} if last else message)
-
-        try:
-            await self._response(scope, receive, send_in_pieces)
-        finally:
-            self._share.give_back()
+    def _content(self, request: Request, rankings: Sequence[Ranking], form: str) -> bytes:
+        return _CODECS[form][1](_reply(request, self._index.hits(rankings)))
 
 
 async def _no_such_place(http: HttpRequest, error: Any) -> Response:
     return _refusal(f"there is no {http.method} {http.url.path}; POST to {PATHS[0]}", error.status_code)
 
 
-async def _body(http: HttpRequest, share: ByteShare) -> bytes:
-    if coding := http.headers.get("content-encoding"):
-        raise _Refused(415, f"the request is encoded as {coding!r:.80}; send it as it is")
+def _reply(request: Request, hits: list[list[Hit]]) -> Any:
+    if request.queries is None:
+        (found,) = hits
+        return Found(found if request.return_scores else [Hit(hit.document) for hit in found])
+    if request.return_scores:
+        return {"result": hits}
+    return {"result": [[hit.document for hit in found] for found in hits]}
+
+
+async def _body(http: HttpRequest, take: Callable[[int], None]) -> bytes:
     try:
-        return await asyncio.wait_for(_read(http, share), _MAX_REQUEST_SECONDS)
+        return await asyncio.wait_for(_read(http, take), _MAX_REQUEST_SECONDS)
     except asyncio.TimeoutError:
         raise _Refused(408, f"the request was not here after {_MAX_REQUEST_SECONDS:g} seconds") from None
 
 
-async def _read(http: HttpRequest, share: ByteShare) -> bytes:
+async def _read(http: HttpRequest, take: Callable[[int], None]) -> bytes:
     body = bytearray()
     async for piece in http.stream():
-        share.take(len(piece))
+        take(len(piece))
         body += piece
         if len(body) > _MAX_BYTES:
             raise _Refused(413, f"the request has more than {_MAX_BYTES} bytes")
@@ -263,6 +224,13 @@ def _topk(request: Request, default: int) -> int:
     if not 1 <= topk <= MAX_RESULTS:
         raise _Refused(400, f"'topk' must be from 1 to {MAX_RESULTS}, not {topk}")
     return topk
+
+
+def _checked(size: int) -> int:
+    """The size of an answer, if it is not too large."""
+    if size > _MAX_ANSWER_BYTES:
+        raise _Refused(413, f"the answer has up to {size:,} bytes, and may have {_MAX_ANSWER_BYTES:,}. {_FEWER}")
+    return size
 
 
 def _refusal(reason: str, status: int) -> Response:

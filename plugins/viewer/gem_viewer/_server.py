@@ -25,7 +25,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from gem_core.cli import say
-from gem_remote import Border, BorderMiddleware, Token, WebServer, bound_socket, end_on_sigterm
+from gem_remote import Border, Token, WebServer, bound_socket, end_on_sigterm
 from gem_viewer._errors import ViewError
 from gem_viewer._library import Library, Seen
 from gem_viewer._page import served_page
@@ -63,7 +63,8 @@ def serve(opened: Sequence[Records], port: int, *, browser: bool) -> None:
     with bound_socket(_HOST, port, ViewError, listen=True) as address:
         token = secrets.token_urlsafe(16)
         url = f"http://{_HOST}:{address.getsockname()[1]}/?token={token}"
-        server = WebServer(application(Library(opened), token))
+        border = Border(token=Token(token, _HINT, parameter="token"), own_pages=True, refuse=_refusal)
+        server = WebServer(application(Library(opened)), border)
         with contextlib.ExitStack() as stack:
             stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # uvicorn raises it again once it has ended
             say(f"{url}\nCtrl-C ends the server.")
@@ -95,12 +96,11 @@ def _open_browser(file: Path) -> None:
     threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
 
 
-def application(library: Library, token: str) -> BorderMiddleware:
-    """The server's application.
+def application(library: Library) -> Starlette:
+    """The server's application, for behind the border.
 
     Args:
         library: the runs.
-        token: what every request must have as the query parameter `token`.
     """
     answers: dict[str, Callable[[Request], Response]] = {
         "/": _page,
@@ -112,9 +112,7 @@ def application(library: Library, token: str) -> BorderMiddleware:
             request, library.table(_number(request, "run"), _number(request, "start"))
         ),
     }
-    app = Starlette(routes=[Route(path, _in_thread(answer)) for path, answer in answers.items()])
-    border = Border(token=Token(token, _HINT, parameter="token"), own_pages=True, refuse=_refusal)
-    return BorderMiddleware(app, border)
+    return Starlette(routes=[Route(path, _in_thread(answer)) for path, answer in answers.items()])
 
 
 def _in_thread(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
