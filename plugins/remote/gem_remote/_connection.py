@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from typing import Any
 
 from gem_core.errors import EnvError
 from gem_remote._errors import error_of
-from gem_remote._messages import PROTOCOL, TOKEN, Answer, Open, Request, decoded_reply, encoded
+from gem_remote._messages import PROTOCOL, Answer, Open, Request, decoded_reply, encoded, shared_token
 from gem_remote._sockets import Lost, NotNow, Socket, patiently
 
 _CHOICE = random.SystemRandom()  # an episode must not move any generator
@@ -66,7 +65,7 @@ class Connection:
 
 def _socket(urls: Sequence[str]) -> Socket:
     """A connection to one of the servers that have room, in random order so that they get equal shares."""
-    token = os.environ.get(TOKEN, "")
+    token = shared_token()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     refusals: list[str] = []
     for url in _CHOICE.sample(urls, len(urls)):

@@ -5,11 +5,14 @@ The client's first message is `Open`. The server answers each message with one `
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from gem_core.errors import EnvError
 from gem_core.vector import values
 
 PROTOCOL = 1
@@ -18,11 +21,21 @@ TOKEN = "GEM_SERVE_TOKEN"
 """Environment variable with the secret that server and clients share. Not an option: those show in process lists."""
 KEEPALIVE = 20.0
 """Seconds between pings, and until a side that answers none counts as gone."""
-
-
 _MAX_OPEN_PARTS = 3 * values.MAX_DEPTH
 """More are no value that can be encoded."""
 _END: Any = object()
+
+
+def shared_token() -> str:
+    """The secret that server and clients share; empty if there is none.
+
+    Raises:
+        EnvError: no header can carry it.
+    """
+    token = os.environ.get(TOKEN, "")
+    if not re.fullmatch("[!-~]*", token):
+        raise EnvError(f"{TOKEN} has blanks or characters outside of ASCII. Next: a token of letters, digits and signs")
+    return token
 
 
 class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

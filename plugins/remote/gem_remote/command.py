@@ -19,7 +19,7 @@ from gem_core.plugins import manager
 from gem_core.registry import build, spec
 from gem_core.specs import EnvSpec
 from gem_remote._listening import bound_socket
-from gem_remote._messages import TOKEN
+from gem_remote._messages import TOKEN, shared_token
 
 
 def serve(
@@ -38,7 +38,7 @@ def serve(
     message_bytes: Annotated[int, typer.Option(min=1024, help="The largest action or answer.")] = 16 << 20,
 ) -> None:
     """Serve environments to `remote:` ids on other machines."""
-    token = os.environ.get(TOKEN, "")
+    token = shared_token()
     if not token and not _is_loopback(host):
         raise EnvError(
             f"anybody who reaches {host} could play. Set {TOKEN} to a secret, here and where the clients run, for "

@@ -65,11 +65,11 @@ def asked(port: int, *lines: str) -> bytes:
 
 def everything(connection: socket.socket) -> bytes:
     """All that is sent until the connection ends, in order or not."""
-    answer = b""
+    answer = bytearray()
     with contextlib.suppress(ConnectionResetError):
         while piece := connection.recv(1 << 16):
             answer += piece
-    return answer
+    return bytes(answer)
 
 
 @pytest.fixture(scope="module")

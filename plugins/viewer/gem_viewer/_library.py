@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LEVEL = 1  # of compression: the bytes stay on this machine
 _KEPT = 8  # shards of a run
-_MOST = 20_000
+_MAX_NEW = 20_000
 """Episodes, changes and steps of a run in one answer; the page asks for the rest."""
 
 
@@ -75,7 +75,7 @@ class ViewedRun:
         news = described(self._records, self._name)
         news["gaps"] += [*([self._failure] if self._failure else []), *unreadable_gaps(self._unreadable)]
         everything = Seen(len(summaries), len(self._changes), len(self._steps))
-        now = Seen(*(min(whole, had + _MOST) for whole, had in zip(everything, seen, strict=True)))
+        now = Seen(*(min(whole, had + _MAX_NEW) for whole, had in zip(everything, seen, strict=True)))
         changes = [one for one in self._changes[seen.changes : now.changes] if one[0] < seen.episodes]
         steps = dict.fromkeys(self._steps[seen.metrics : now.metrics])
         return {

@@ -63,8 +63,7 @@ def serve(opened: Sequence[Records], port: int, *, browser: bool) -> None:
     with bound_socket(_HOST, port, ViewError, listen=True) as address:
         token = secrets.token_urlsafe(16)
         url = f"http://{_HOST}:{address.getsockname()[1]}/?token={token}"
-        border = Border(token=Token(token, _HINT, parameter="token"), own_pages=True, refuse=_refusal)
-        server = WebServer(application(Library(opened)), border)
+        server = WebServer(application(Library(opened)), border(token))
         with contextlib.ExitStack() as stack:
             stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # uvicorn raises it again once it has ended
             say(f"{url}\nCtrl-C ends the server.")
@@ -94,6 +93,15 @@ def redirect(folder: Path, url: str) -> Path:
 def _open_browser(file: Path) -> None:
     # A browser of the terminal keeps its caller until it ends. The socket listens already: its request waits.
     threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
+
+
+def border(token: str) -> Border:
+    """Who gets an answer: the page, opened with a token.
+
+    Args:
+        token: what every request must have as the query parameter `token`.
+    """
+    return Border(token=Token(token, _HINT, parameter="token"), own_pages=True, refuse=_refusal)
 
 
 def application(library: Library) -> Starlette:
