@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hmac
 import ipaddress
 import re
@@ -13,6 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(:\d{1,5})?", re.ASCII | re.IGNORECASE)
+_HERE = "localhost"
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,18 @@ class Border:
         return None
 
     def _is_ours(self, host: str) -> bool:
-        found = _HOST.fullmatch(host)
-        if found is None:
-            return False
-        name = found[1].lower()
-        return _is_ip_address(name.strip("[]")) or name in {"localhost", *_own_names(), *map(str.lower, self.hosts)}
+        name = _name_of(host)
+        return name == _HERE or name in map(str.lower, self.hosts)
+
+
+@functools.lru_cache(100)
+def _name_of(host: str) -> str | None:
+    """The name in a `Host` header: `localhost` for IP addresses and the names of this machine, `None` if it is none."""
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return None
+    name, own = found[1].lower(), socket.gethostname().lower()
+    return _HERE if name in (own, own.partition(".")[0]) or _is_ip_address(name.strip("[]")) else name
 
 
 def _is_ip_address(name: str) -> bool:
@@ -77,8 +86,3 @@ def _is_ip_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _own_names() -> tuple[str, str]:
-    name = socket.gethostname().lower()
-    return name, name.partition(".")[0]

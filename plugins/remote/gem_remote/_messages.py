@@ -21,9 +21,6 @@ TOKEN = "GEM_SERVE_TOKEN"
 """Environment variable with the secret that server and clients share. Not an option: those show in process lists."""
 KEEPALIVE = 20.0
 """Seconds between pings, and until a side that answers none counts as gone."""
-_MAX_OPEN_PARTS = 3 * values.MAX_DEPTH
-"""More are no value that can be encoded."""
-_END: Any = object()
 
 
 def shared_token() -> str:
@@ -114,34 +111,31 @@ def encoded(message: Request | Reply) -> bytes:
     return values.encoded([config.tag, *(getattr(message, name) for name in message.__struct_fields__)])
 
 
-def least_size(value: Any, enough: int) -> int:
+def least_size(value: Any, enough: int, depth: int = 0) -> int:
     """Bytes that a value has at least once it is encoded, counted without encoding it.
 
     Args:
         value: whatever an environment has returned.
         enough: a larger size need not be exact.
+        depth: levels above it.
     """
-    size, open_parts = 0, [iter((value,))]
-    while open_parts and size <= enough and len(open_parts) <= _MAX_OPEN_PARTS:
-        one: Any = next(open_parts[-1], _END)
-        if one is _END:
-            open_parts.pop()
-            continue
-        size += _own_size(one)
-        if isinstance(one, dict):
-            open_parts += [iter(cast("Any", one).keys()), iter(cast("Any", one).values())]
-        elif isinstance(one, list | tuple | set | frozenset):
-            open_parts.append(iter(cast("Any", one)))
-    return size
-
-
-def _own_size(value: Any) -> int:
-    """Of a value without its parts."""
-    if isinstance(value, str | bytes | bytearray):
+    if isinstance(value, (str, bytes, bytearray)):
         return len(value)
-    if isinstance(value, int):
+    if isinstance(value, dict):
+        parts: Any = [*cast("Any", value), *cast("Any", value).values()]
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = value
+    elif isinstance(value, int):
         return 1 + value.bit_length() // 8
-    return getattr(value, "nbytes", 1) if type(value).__module__ == "numpy" else 1
+    else:
+        return getattr(value, "nbytes", 1)
+    size = 1
+    if depth < values.MAX_DEPTH:  # more is not encoded anyway
+        for part in parts:
+            size += least_size(part, enough - size, depth + 1)
+            if size > enough:
+                break
+    return size
 
 
 def decoded_request(data: bytes) -> Request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Generator
 
 
@@ -11,7 +12,7 @@ class OverBudget(Exception):
 
 
 class ByteBudget:
-    """Bytes that requests take before they use memory. For one thread.
+    """Bytes that requests take before they use memory. Threads may share it.
 
     Args:
         total: of all requests together.
@@ -19,6 +20,7 @@ class ByteBudget:
 
     def __init__(self, total: int) -> None:
         self._left = total
+        self._lock = threading.Lock()
 
     @contextlib.contextmanager
     def share(self) -> Generator[Callable[[int], None]]:
@@ -27,12 +29,14 @@ class ByteBudget:
 
         def take(count: int) -> None:
             nonlocal taken
-            if count > self._left:
-                raise OverBudget
-            self._left -= count
-            taken += count
+            with self._lock:
+                if count > self._left:
+                    raise OverBudget
+                self._left -= count
+                taken += count
 
         try:
             yield take
         finally:
-            self._left += taken
+            with self._lock:
+                self._left += taken

@@ -44,8 +44,7 @@ class Index:
 
     def size(self, rankings: Sequence[Ranking]) -> int:
         """The bytes that the hits have at most when they are encoded; no passage is read for it."""
-        numbers = [number for ranking in rankings for number, _ in ranking]
-        return self.corpus.size(numbers) + _HIT_BYTES * len(numbers)
+        return sum(self.corpus.size(number) + _HIT_BYTES for ranking in rankings for number, _ in ranking)
 
     def hits(self, rankings: Sequence[Ranking]) -> list[list[Hit]]:
         """The passages of rankings; each is read once."""

@@ -8,7 +8,6 @@ import socket
 import threading
 import traceback
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import Any
 
@@ -39,7 +38,6 @@ _MAX_MEMORY = 512 * 2**20
 """Bytes that all requests and answers may have together."""
 _COPIES = 3
 """Of an answer while it is made: its passages, the whole, and room for it to grow."""
-_ENCODING_THREADS = 2
 _END_SECONDS = 5
 _FEWER = "Next: ask fewer queries at once, or for fewer passages"
 _HOST_HINT = "Next: ask for its IP address, or start it with --allow-host and this name"
@@ -72,9 +70,8 @@ class SearchServer:
     def __init__(self, index: Index, *, topk: int = 3, batch_size: int = 64, hosts: Sequence[str] = ()) -> None:
         self._index = index
         self._topk = topk
-        self._batcher = Batcher(index, batch_size, _MAX_WAITING)
+        self._batcher = Batcher(index.retriever, batch_size, _MAX_WAITING)
         self._memory = ByteBudget(_MAX_MEMORY)
-        self._encoding = ThreadPoolExecutor(_ENCODING_THREADS, thread_name_prefix="gem-search-answers")
         told = {"status": "ready", "passages": len(index.corpus), **index.retriever.settings}
         self._told = {**told, "version": version("gem-core")}
         routes = [Route(path, self, methods=["POST"]) for path in PATHS]
@@ -116,7 +113,6 @@ class SearchServer:
                 server.should_exit = True
                 thread.join(_END_SECONDS + 1)
                 self._batcher.close()
-                self._encoding.shutdown(wait=False)
 
     async def _health(self, request: HttpRequest) -> Response:
         return Response(msgspec.json.encode(self._told), media_type=JSON)
@@ -132,11 +128,13 @@ class SearchServer:
             body = await _body(http, take)
             form = _form_of(http, body)
             request = _decoded(body, form)
-            rankings = await self._batcher.search(_queries(request), _topk(request, self._topk))
-            take(_COPIES * _checked(self._index.size(rankings)))
             wanted = _form_wanted(http, form)
-            run = asyncio.get_running_loop().run_in_executor
-            content = await run(self._encoding, self._content, request, rankings, wanted)
+
+            def encoded(rankings: Sequence[Ranking]) -> bytes:
+                take(_COPIES * _checked(self._index.size(rankings)))
+                return _CODECS[wanted][1](_reply(request, self._index.hits(rankings)))
+
+            content = await self._batcher.search(_queries(request), _topk(request, self._topk), encoded)
             return Response(content, media_type=wanted)
         except _Refused as refused:
             return _refusal(str(refused), refused.status)
@@ -149,9 +147,6 @@ class SearchServer:
         except Exception:
             traceback.print_exc()
             return _refusal("the search failed; the server's output says why", 500)
-
-    def _content(self, request: Request, rankings: Sequence[Ranking], form: str) -> bytes:
-        return _CODECS[form][1](_reply(request, self._index.hits(rankings)))
 
 
 async def _no_such_place(http: HttpRequest, error: Any) -> Response:
