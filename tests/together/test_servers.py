@@ -93,6 +93,19 @@ def test_pages_of_other_sites_get_no_answer(server: Server) -> None:
     assert server.status() == 200
 
 
+def test_honest_clients_that_come_at_once_are_answered(server: Server) -> None:
+    request = f"GET {server.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(server.connect()) for _ in range(40)]
+        quick = []
+        for _ in range(60):
+            quick.append(stack.enter_context(server.connect()))
+            quick[-1].sendall(request)
+        for connection in slow:
+            connection.sendall(request)
+        assert {connection.recv(1 << 16).split()[1] for connection in [*slow, *quick]} == {b"200"}
+
+
 def half_sent(server: Server) -> socket.socket:
     """A connection that has sent a part of a header."""
     connection = server.connect()

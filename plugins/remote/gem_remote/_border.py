@@ -67,7 +67,7 @@ class Border:
 
     def _is_ours(self, host: str) -> bool:
         name = _name_of(host)
-        return name == _HERE or name in map(str.lower, self.hosts)
+        return name == _HERE or name in [one.lower() for one in self.hosts]
 
 
 @functools.lru_cache(100)

@@ -22,7 +22,7 @@ IDLE_SECONDS = 5
 """For which a connection may be without a request."""
 TAKING_SECONDS = 120.0
 """Within which a client has to take all that it was sent."""
-_MAX_STRANGERS = 128
+_MAX_STRANGERS = 1024
 _MAX_UNSENT_BYTES = 128 << 20
 """That may wait for one client: two of the largest messages."""
 _STATE = "gem_connection"
@@ -32,7 +32,7 @@ class Connections:
     """All connections of a server.
 
     Args:
-        descriptors: files that the process may have open. Half of them are for admitted connections, an eighth for
+        descriptors: files that the process may have open. Half of them are for admitted connections, a quarter for
             strangers, and the rest for what else the process does.
     """
 
@@ -41,7 +41,7 @@ class Connections:
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             descriptors = soft if soft > 0 else 1 << 20
         self._max_admitted = max(descriptors // 2, 1)
-        self._max_strangers = max(min(descriptors // 8, _MAX_STRANGERS), 1)
+        self._max_strangers = max(min(descriptors // 4, _MAX_STRANGERS), 1)
         self._admitted: set[HttpConnection] = set()
         self._strangers: dict[HttpConnection, None] = {}
         """The oldest first."""

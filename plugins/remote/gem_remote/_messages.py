@@ -124,7 +124,7 @@ def least_size(value: Any, enough: int, depth: int = 0) -> int:
     if isinstance(value, dict):
         parts: Any = [*cast("Any", value), *cast("Any", value).values()]
     elif isinstance(value, (list, tuple, set, frozenset)):
-        parts = value
+        parts = cast("Any", value)
     elif isinstance(value, int):
         return 1 + value.bit_length() // 8
     else:

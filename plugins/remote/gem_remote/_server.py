@@ -20,6 +20,7 @@ from gem_remote._listening import end_on_sigterm
 from gem_remote._messages import KEEPALIVE, TOKEN, Failed, encoded
 from gem_remote._session import EnvSession
 from gem_remote._web_server import WebServer
+from gem_remote._websockets import WebSocketConnection
 
 _CLOSING_SECONDS = 2
 """For environments to close when the server ends."""
@@ -77,7 +78,7 @@ class EnvServer:
         server = WebServer(
             self._application(),
             border,
-            ws="websockets-sansio",
+            ws=WebSocketConnection,
             ws_max_size=self._limits.message,
             ws_ping_interval=KEEPALIVE,
             ws_ping_timeout=KEEPALIVE,

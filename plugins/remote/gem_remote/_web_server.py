@@ -20,7 +20,7 @@ GRACE_SECONDS = 1
 _MAX_END_SECONDS = 4
 _WAITING = 2048
 """Connections that the system keeps until they are accepted."""
-_ACCEPTED_AT_ONCE = 16
+_ACCEPTED_AT_ONCE = 4
 """Few, so that a request is read before a crowd of later connections can push it out."""
 _PIECE_BYTES = 256 << 10
 """Of an answer, sent before the client has to take some."""
@@ -46,6 +46,7 @@ class WebServer(uvicorn.Server):
             "loop": "asyncio",
             "lifespan": "off",
             "log_config": None,
+            "log_level": "error",
             "access_log": False,
             "proxy_headers": False,
             "backlog": _ACCEPTED_AT_ONCE,

@@ -204,7 +204,7 @@ class Peer:
 
 
 def test_strangers_make_room_the_oldest_of_the_largest_crowd_first() -> None:
-    connections = Connections(descriptors=32)  # 16 admitted, 4 strangers
+    connections = Connections(descriptors=16)  # 8 admitted, 4 strangers
     quiet = Peer(connections, "10.0.0.1")
     crowd = [Peer(connections, "10.0.0.2") for _ in range(50)]
     assert [one.is_gone for one in crowd] == [True] * 47 + [False] * 3

@@ -276,6 +276,17 @@ def test_bytes_that_are_no_message_end_the_session() -> None:
         wait_until(lambda: server.sessions == 0)
 
 
+def test_fragments_without_end_end_the_session() -> None:
+    from websockets.sync.client import connect
+
+    with serving("demo:Odd-v0") as server:
+        with connect(server.url) as client, pytest.raises(OSError):
+            client.socket.sendall(b"\x02\x80\0\0\0\0")
+            for _ in range(10_000):
+                client.socket.sendall(b"\x00\x80\0\0\0\0" * 100)
+        wait_until(lambda: server.sessions == 0)
+
+
 def test_the_log_of_a_server_drives_no_terminal() -> None:
     with serving("demo:Odd-v0") as server, remote(server) as env:
         env.reset(seed=1)

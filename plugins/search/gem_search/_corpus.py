@@ -52,7 +52,7 @@ class Corpus:
     def __init__(self, path: Path, bounds: NDArray[np.uint64], digest: str) -> None:
         self.path = path
         self.bounds = bounds
-        self._places = memoryview(bounds)  # its items are Python's own numbers
+        self._places = memoryview(bounds.data)  # its items are Python's own numbers
         self.digest = digest
         self._file = path.open("rb")
 
