@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gem_search._retriever import Ranking, Retriever
 
@@ -25,7 +25,8 @@ class _Request:
     topk: int
     answer: Answer
     answered: asyncio.Future[bytes]
-    rankings: list[Ranking] = field(default_factory=list)
+    rankings: list[Ranking]
+    """Of the queries that have been searched."""
 
     def outcome(self) -> bytes | Exception:
         """The answer, or what making it raised."""
@@ -61,7 +62,7 @@ class Batcher:
         if len(self._waiting) + len(queries) > self._most_waiting:
             raise Busy
         loop = asyncio.get_running_loop()
-        request = _Request(len(queries), topk, answer, loop.create_future())
+        request = _Request(len(queries), topk, answer, loop.create_future(), [])
         self._waiting.extend((query, request) for query in queries)
         if self._running is None:
             self._running = loop.create_task(self._run())
