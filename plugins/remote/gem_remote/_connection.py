@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from gem_core.errors import EnvError
 from gem_remote._errors import error_of
-from gem_remote._messages import PROTOCOL, TOKEN, URL, Answer, Open, Request, decoded_reply, encoded
+from gem_remote._messages import PROTOCOL, TOKEN, URL, Answer, Open, Request, decoded_reply, encoded, shared_token
 from gem_remote._sockets import Lost, NotNow, Socket, patiently
 
 _CHOICE = random.SystemRandom()  # an episode must not move any generator
@@ -91,7 +91,7 @@ def _socket(urls: Sequence[str]) -> Socket:
 
 def _credentials(url: str) -> dict[str, str]:
     """The token, for the addresses that stand beside it in the environment. An argument may come from anybody."""
-    token = os.environ.get(TOKEN, "")
+    token = shared_token()
     known = map(_address, os.environ.get(URL, "").split())
     return {"Authorization": f"Bearer {token}"} if token and _address(url) in known else {}
 

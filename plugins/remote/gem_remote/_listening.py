@@ -1,9 +1,13 @@
-"""The address that a command listens at."""
+"""The address that a command listens at, and the signal that ends it."""
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
+from types import FrameType
+from typing import NoReturn
 
 from gem_core.errors import GemError
 
@@ -36,3 +40,12 @@ def bound_socket(host: str, port: int, error_type: type[GemError], *, listen: bo
         reason = os.strerror(error.errno) if error.errno else error
         raise error_type(f"cannot listen at {host}:{port}: {reason}. Next: another --port, or 0 for any") from error
     return address
+
+
+def end_on_sigterm() -> None:
+    """Let SIGTERM raise `SystemExit`, so that the process cleans up as it does after Ctrl-C."""
+    signal.signal(signal.SIGTERM, _exit)
+
+
+def _exit(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(0)

@@ -5,11 +5,14 @@ The client's first message is `Open`. The server answers each message with one `
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from gem_core.errors import EnvError
 from gem_core.vector import values
 
 PROTOCOL = 1
@@ -21,6 +24,18 @@ URL = "GEM_REMOTE_URL"
 the token is."""
 KEEPALIVE = 20.0
 """Seconds between pings, and until a side that answers none counts as gone."""
+
+
+def shared_token() -> str:
+    """The secret that server and clients share; empty if there is none.
+
+    Raises:
+        EnvError: no header can carry it.
+    """
+    token = os.environ.get(TOKEN, "")
+    if not re.fullmatch("[!-~]*", token):
+        raise EnvError(f"{TOKEN} has blanks or characters outside of ASCII. Next: a token of letters, digits and signs")
+    return token
 
 
 class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -97,6 +112,33 @@ def encoded(message: Request | Reply) -> bytes:
     """
     config = message.__struct_config__
     return values.encoded([config.tag, *(getattr(message, name) for name in message.__struct_fields__)])
+
+
+def least_size(value: Any, enough: int, depth: int = 0) -> int:
+    """Bytes that a value has at least once it is encoded, counted without encoding it.
+
+    Args:
+        value: whatever an environment has returned.
+        enough: a larger size need not be exact.
+        depth: levels above it.
+    """
+    if isinstance(value, (str, bytes, bytearray)):
+        return len(value)
+    if isinstance(value, dict):
+        parts: Any = [*cast("Any", value), *cast("Any", value).values()]
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = cast("Any", value)
+    elif isinstance(value, int):
+        return 1 + value.bit_length() // 8
+    else:
+        return getattr(value, "nbytes", 1)
+    size = 1
+    if depth < values.MAX_DEPTH:  # more is not encoded anyway
+        for part in parts:
+            size += least_size(part, enough - size, depth + 1)
+            if size > enough:
+                break
+    return size
 
 
 def decoded_request(data: bytes) -> Request:

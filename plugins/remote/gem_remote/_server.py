@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gem_core.env import Env
+from gem_remote._border import Border, Token
+from gem_remote._listening import end_on_sigterm
 from gem_remote._messages import KEEPALIVE, TOKEN, Failed, encoded
 from gem_remote._session import EnvSession
+from gem_remote._web_server import WebServer
+from gem_remote._websockets import WebSocketConnection
 
-_END_SECONDS = 2
+_CLOSING_SECONDS = 2
+"""For environments to close when the server ends."""
+_TOKEN_HINT = f"the token is missing or wrong: set {TOKEN} to that of the server"
 
 
 @dataclass(frozen=True)
@@ -59,59 +63,44 @@ class EnvServer:
         """Serve until a signal ends it.
 
         Args:
-            address: a bound socket.
+            address: a socket that listens.
             ready: called once the server accepts sessions.
         """
-        address.listen(2048)
+        end_on_sigterm()
         ready()
-        config = uvicorn.Config(
+        try:
+            asyncio.run(self._run(address))
+        finally:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self, address: socket.socket) -> None:
+        border = Border(token=Token(self._token, _TOKEN_HINT) if self._token else None)
+        server = WebServer(
             self._application(),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="websockets-sansio",
+            border,
+            ws=WebSocketConnection,
             ws_max_size=self._limits.message,
             ws_ping_interval=KEEPALIVE,
             ws_ping_timeout=KEEPALIVE,
             ws_per_message_deflate=False,
-            timeout_graceful_shutdown=_END_SECONDS,
         )
-        try:
-            asyncio.run(self._run(uvicorn.Server(config), address))
-        finally:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-
-    async def _run(self, server: uvicorn.Server, address: socket.socket) -> None:
         try:
             await server.serve([address])
         finally:
             if self._leaving:
-                await asyncio.wait(self._leaving, timeout=_END_SECONDS)
+                await asyncio.wait(self._leaving, timeout=_CLOSING_SECONDS)
 
     def _application(self) -> Starlette:
         return Starlette(routes=[Route("/health", self._health), WebSocketRoute("/", self._serve)])
 
     async def _health(self, request: Request) -> Response:
-        if refusal := self._refusal(request):
-            return refusal
         told = {"sessions": self.sessions, "closing": len(self._leaving), "most_sessions": self._limits.sessions}
         return JSONResponse({"status": "ready", "environments": [*self._builders], **told})
 
-    def _refusal(self, connection: HTTPConnection) -> Response | None:
-        # Browsers send an origin with every WebSocket. Pages must not reach a server on their reader's machine.
-        if "origin" in connection.headers:
-            return PlainTextResponse("this server is not for browsers", 403)
-        given = connection.headers.get("authorization", "").removeprefix("Bearer ")
-        if self._token and not hmac.compare_digest(given.encode(), self._token.encode()):
-            return PlainTextResponse(f"the token is missing or wrong: set {TOKEN} to that of the server", 401)
-        return None
-
     async def _serve(self, client: WebSocket) -> None:
-        refusal = self._refusal(client)
-        if refusal is None and self.sessions >= self._limits.sessions:
-            refusal = PlainTextResponse(f"all of its {self._limits.sessions} sessions are in use", 503)
-        if refusal is not None:
-            await client.send_denial_response(refusal)
+        if self.sessions >= self._limits.sessions:
+            said = f"all of its {self._limits.sessions} sessions are in use"
+            await client.send_denial_response(PlainTextResponse(said, 503))
             return
         self.sessions += 1
         session = EnvSession(self._builders, self._limits.message)

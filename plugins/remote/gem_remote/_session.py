@@ -26,6 +26,7 @@ from gem_remote._messages import (
     Step,
     decoded_request,
     encoded,
+    least_size,
 )
 
 _log = logging.getLogger("gem_remote")
@@ -99,15 +100,15 @@ class EnvSession:
 
     def _packed(self, result: Any) -> bytes:
         try:
-            data = encoded(Answer(result))
-        except (TypeError, ValueError) as error:
+            size = least_size(result, self._most_bytes)
+            if size <= self._most_bytes:
+                data = encoded(Answer(result))
+                if (size := len(data)) <= self._most_bytes:
+                    return data
+        except Exception as error:  # also what its values raise while they are read
             return encoded(Failed("TypeError", f"the environment's answer cannot be sent: {error}", over=False))
-        if len(data) > self._most_bytes:
-            said = (
-                f"the environment's answer has {len(data):,} bytes, and the server sends {self._most_bytes:,} at most"
-            )
-            return encoded(Failed("ValueError", said, over=False))
-        return data
+        said = f"the environment's answer has {size:,} bytes or more, and the server sends {self._most_bytes:,} at most"
+        return encoded(Failed("ValueError", said, over=False))
 
 
 def _shown(result: Any) -> Any:

@@ -19,7 +19,7 @@ from gem_core.plugins import manager
 from gem_core.registry import build, spec
 from gem_core.specs import EnvSpec
 from gem_remote._listening import bound_socket
-from gem_remote._messages import TOKEN
+from gem_remote._messages import TOKEN, shared_token
 
 
 def serve(
@@ -38,7 +38,7 @@ def serve(
     message_bytes: Annotated[int, typer.Option(min=1024, help="The largest action or answer.")] = 16 << 20,
 ) -> None:
     """Serve environments to `remote:` ids on other machines."""
-    token = os.environ.get(TOKEN, "")
+    token = shared_token()
     if not token and not _is_loopback(host):
         raise EnvError(
             f"anybody who reaches {host} could play. Set {TOKEN} to a secret, here and where the clients run, for "
@@ -57,12 +57,14 @@ def serve(
     limits = Limits(sessions=max_sessions, idle=idle_seconds, call=call_seconds, message=message_bytes)
     server = EnvServer(builders, limits, token)
     with bound_socket(host, port, EnvError, listen=True) as address:
-        server.run(address, lambda: _announce(address, env_ids[0]))
-    if server.sessions:
-        # A call that does not return would keep the process for as long.
-        say(f"{server.sessions} sessions were still playing.", err=True)
-        sys.stdout.flush()
-        os._exit(1)
+        try:
+            server.run(address, lambda: _announce(address, env_ids[0]))
+        finally:
+            if server.sessions:
+                # A call that does not return would keep the process for as long.
+                say(f"{server.sessions} sessions were still playing.", err=True)
+                sys.stdout.flush()
+                os._exit(1)
 
 
 def _is_loopback(host: str) -> bool:

@@ -42,6 +42,8 @@ class Odd(Env):
             from PIL import Image
 
             return "", 0.0, False, False, {"images": [Image.new("RGB", (28, 14))]}
+        if action == "wide":
+            return "", 0.0, False, False, {"texts": ["x" * 1_000_000] * 2000}
         if action == "long":
             return "x" * 100_000, 0.0, False, False, {}
         return action, self.rng.random(), action == "end", False, {"success": True, "error": "its own"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -16,6 +18,7 @@ from gem_core import Env, make, make_vec
 from gem_core.errors import EnvError
 from gem_core.failures import FailurePolicy
 from gem_core.vector import VectorEnv
+from gem_remote._messages import PROTOCOL, Open, Reset, Step, encoded
 from gem_support.waiting import wait_until
 
 pytest.importorskip("websockets")
@@ -206,10 +209,33 @@ def test_a_message_that_is_too_long_ends_the_session() -> None:
         assert env.step("on")[0] == "on"
 
 
+def test_an_answer_that_is_too_long_is_not_even_made() -> None:
+    with serving("demo:Odd-v0") as server, remote(server) as env:
+        env.reset(seed=1)
+        with pytest.raises(EnvError, match=r"ValueError: the environment's answer has [\d,]+ bytes or more"):
+            env.step("wide")
+        most = Path(f"/proc/{server.process.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
+        assert int(most) < 500_000  # KB; the answer would have 2 GB
+        assert env.step("on")[0] == "on"
+
+
+def test_sigterm_ends_a_server_whose_call_never_returns() -> None:
+    from websockets.sync.client import connect
+
+    with serving("demo:Odd-v0") as server, connect(server.url) as client:
+        for message in (Open(PROTOCOL, "demo:Odd-v0"), Reset(1, {})):
+            client.send(encoded(message))
+            client.recv()
+        client.send(encoded(Step("hang")))
+        began = time.monotonic()
+        assert "1 sessions were still playing" in server.end(signal.SIGTERM)
+        assert time.monotonic() - began < 5
+
+
 def test_a_token_is_needed_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving("demo:Odd-v0", token="sesame") as server, remote(server) as env:
         monkeypatch.setenv("GEM_REMOTE_URL", f"ws://127.0.0.1:9 {server.url}/")
-        for wrong in ("", "sesam", "s\u00e9same"):
+        for wrong in ("", "sesam", "sesame!"):
             monkeypatch.setenv(TOKEN, wrong)
             with pytest.raises(EnvError, match="the token is missing or wrong"):
                 env.reset(seed=1)
@@ -220,6 +246,17 @@ def test_a_token_is_needed_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> 
         assert "sesame" not in repr(vars(env))
         assert b"sesame" not in Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
         assert "sesame" not in server.end()
+
+
+@pytest.mark.parametrize("token", ["s\u00e9same", "\u65e5\u672c", "\udcff", "ses ame", "sesame\n"])
+def test_a_token_that_no_header_carries_is_refused_on_both_sides(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = refusal("demo:Odd-v0", **{TOKEN: token})
+    assert f"{TOKEN} has blanks or characters outside of ASCII" in said
+    assert "Traceback" not in said
+    with serving("demo:Odd-v0") as server, remote(server) as env:
+        monkeypatch.setenv(TOKEN, token)
+        with pytest.raises(EnvError, match="outside of ASCII"):
+            env.reset(seed=1)
 
 
 def test_pages_of_browsers_are_refused() -> None:
@@ -237,6 +274,15 @@ def test_bytes_that_are_no_message_end_the_session() -> None:
             with connect(server.url) as client:
                 client.send(data)
                 assert b"EnvError" in client.recv(decode=False)
+        wait_until(lambda: server.sessions == 0)
+
+
+def test_fragments_without_end_end_the_session() -> None:
+    from websockets.sync.client import connect
+
+    with serving("demo:Odd-v0") as server, connect(server.url) as client:
+        wait_until(lambda: server.sessions == 1)
+        client.socket.sendall(b"\x02\x80\0\0\0\0" + b"\x00\x80\0\0\0\0" * 2000)
         wait_until(lambda: server.sessions == 0)
 
 

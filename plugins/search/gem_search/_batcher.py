@@ -1,42 +1,55 @@
-"""Batches of queries from many requests, answered in a separate thread."""
+"""Batches of queries from many requests, searched and answered in a separate thread."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from gem_search._index import Index
-from gem_search._messages import Hit
+from gem_search._retriever import Ranking, Retriever
+
+Answer = Callable[[Sequence[Ranking]], bytes]
+"""Makes the answer to a request of the rankings of its queries."""
 
 
 class Busy(Exception):
     """Too many queries are waiting."""
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    query: str
+@dataclass(eq=False)
+class _Request:
+    count: int
+    """Of queries."""
     topk: int
-    hits: asyncio.Future[list[Hit]]
+    answer: Answer
+    answered: asyncio.Future[bytes]
+    rankings: list[Ranking]
+    """Of the queries that have been searched."""
+
+    def outcome(self) -> bytes | Exception:
+        """The answer, or what making it raised."""
+        try:
+            return self.answer(self.rankings)
+        except Exception as error:
+            return error
 
 
 class Batcher:
-    """Collects the queries that arrive while a batch runs, and passes them to the index as the next batch.
+    """Collects the queries that arrive while a batch runs, and passes them to the retriever as the next batch.
 
     Args:
-        index: searched by one thread at a time.
+        retriever: used by one thread at a time.
         size: queries of one batch.
         most_waiting: queries that may wait.
     """
 
-    def __init__(self, index: Index, size: int, most_waiting: int) -> None:
-        self._index = index
+    def __init__(self, retriever: Retriever, size: int, most_waiting: int) -> None:
+        self._retriever = retriever
         self._size = size
         self._most_waiting = most_waiting
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[tuple[str, _Request]] = deque()
         self._running: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gem-search")
 
@@ -44,34 +57,40 @@ class Batcher:
         """End the thread."""
         self._thread.shutdown(wait=False)
 
-    async def search(self, queries: Sequence[str], topk: int) -> list[list[Hit]]:
-        """The best passages for each query. Raises `Busy`."""
+    async def search(self, queries: Sequence[str], topk: int, answer: Answer) -> bytes:
+        """What the thread answers with the best passages for each query. Raises `Busy`, and what `answer` raises."""
         if len(self._waiting) + len(queries) > self._most_waiting:
             raise Busy
         loop = asyncio.get_running_loop()
-        mine = [_Waiting(query, topk, loop.create_future()) for query in queries]
-        self._waiting.extend(mine)
+        request = _Request(len(queries), topk, answer, loop.create_future(), [])
+        self._waiting.extend((query, request) for query in queries)
         if self._running is None:
             self._running = loop.create_task(self._run())
-        return await asyncio.gather(*(each.hits for each in mine))
+        return await request.answered
 
     async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while self._waiting:
                 count = min(self._size, len(self._waiting))
-                await self._answer([self._waiting.popleft() for _ in range(count)])
+                batch = [self._waiting.popleft() for _ in range(count)]
+                for request, outcome in await loop.run_in_executor(self._thread, self._search, batch):
+                    if request.answered.done():  # the client may have disconnected
+                        continue
+                    if isinstance(outcome, Exception):
+                        request.answered.set_exception(outcome)
+                    else:
+                        request.answered.set_result(outcome)
         finally:
             self._running = None
 
-    async def _answer(self, batch: Sequence[_Waiting]) -> None:
-        queries, topk = [each.query for each in batch], max(each.topk for each in batch)
+    def _search(self, batch: Sequence[tuple[str, _Request]]) -> list[tuple[_Request, bytes | Exception]]:
+        """The requests that this batch ends, with their outcomes."""
+        requests = dict.fromkeys(request for _, request in batch)
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._thread, self._index.search, queries, topk)
+            found = self._retriever.search([query for query, _ in batch], max(request.topk for request in requests))
         except Exception as error:
-            for each in batch:
-                if not each.hits.done():
-                    each.hits.set_exception(error)
-            return
-        for each, hits in zip(batch, found, strict=True):
-            if not each.hits.done():  # the client may have disconnected
-                each.hits.set_result(hits[: each.topk])
+            return [(request, error) for request in requests]
+        for (_, request), ranking in zip(batch, found, strict=True):
+            request.rankings.append(ranking[: request.topk])
+        return [(request, request.outcome()) for request in requests if len(request.rankings) == request.count]

@@ -52,6 +52,7 @@ class Corpus:
     def __init__(self, path: Path, bounds: NDArray[np.uint64], digest: str) -> None:
         self.path = path
         self.bounds = bounds
+        self._places = memoryview(bounds.data)  # its items are Python's own numbers
         self.digest = digest
         self._file = path.open("rb")
 
@@ -60,9 +61,12 @@ class Corpus:
 
     def __getitem__(self, number: int) -> Document:
         """A passage; safe in any thread."""
-        begin, end = int(self.bounds[number]), int(self.bounds[number + 1])
-        row = _decoder.decode(os.pread(self._file.fileno(), end - begin, begin))
+        row = _decoder.decode(os.pread(self._file.fileno(), self.size(number), self._places[number]))
         return Document(row.whole, str(number) if row.id is None else row.id)
+
+    def size(self, number: int) -> int:
+        """Bytes of a passage's line: its text and id have no more in any format."""
+        return self._places[number + 1] - self._places[number]
 
     def texts(self) -> Iterator[str]:
         """All passages, one at a time."""

@@ -14,9 +14,11 @@ import numpy as np
 from gem_core.errors import ToolError
 from gem_search._corpus import Corpus, digest_of, read_corpus
 from gem_search._messages import Hit
-from gem_search._retriever import Retriever
+from gem_search._retriever import Ranking, Retriever
 
 _MANIFEST, _BOUNDS = "gem_search.json", "bounds.npy"
+_HIT_BYTES = 128
+"""Of a hit beside its passage: the names of the fields, the score, and a number in place of an id."""
 
 
 class _Manifest(msgspec.Struct):
@@ -36,10 +38,19 @@ class Index:
     corpus: Corpus
     retriever: Retriever
 
-    def search(self, queries: Sequence[str], topk: int) -> list[list[Hit]]:
+    def search(self, queries: Sequence[str], topk: int) -> list[Ranking]:
         """The best passages for each query."""
-        rankings = self.retriever.search(queries, topk)
-        return [[Hit(self.corpus[number], score) for number, score in ranking] for ranking in rankings]
+        return self.retriever.search(queries, topk)
+
+    def size(self, rankings: Sequence[Ranking]) -> int:
+        """The bytes that the hits have at most when they are encoded; no passage is read for it."""
+        return sum(self.corpus.size(number) + _HIT_BYTES for ranking in rankings for number, _ in ranking)
+
+    def hits(self, rankings: Sequence[Ranking]) -> list[list[Hit]]:
+        """The passages of rankings; each is read once."""
+        numbers = {number for ranking in rankings for number, _ in ranking}
+        documents = {number: self.corpus[number] for number in numbers}
+        return [[Hit(documents[number], score) for number, score in ranking] for ranking in rankings]
 
 
 def open_index(corpus: Path, retriever: Retriever, folder: Path | None) -> Index:

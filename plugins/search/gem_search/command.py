@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Generator
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gem_core.cli import say
 from gem_core.errors import MissingExtraError, ToolError
 from gem_core.installation import install_line
-from gem_remote import bound_socket
+from gem_remote import bound_socket, end_on_sigterm
 from gem_search._encoder import ENCODER
 
 if TYPE_CHECKING:
@@ -47,24 +46,27 @@ def search_server(
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name of this server beside that of the machine. Repeat for several."),
+    ] = None,
     topk: Annotated[int, typer.Option(min=1, max=100, help="Passages for requests that do not say.")] = 3,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts that are searched or encoded together.")] = 64,
 ) -> None:
     """Serve passages to the search tool."""
-    # An interrupted build cleans up too.
-    signal.signal(signal.SIGTERM, _end)
+    end_on_sigterm()  # an interrupted build cleans up too
     # First, so that a used port is reported before the index is built.
     with bound_socket(host, port, ToolError) as address:
         try:
             finder = _retriever(retriever, model, query_prompt, passage_prompt, batch_size)
-            serve = _server(corpus, finder, index, topk, batch_size)
+            serve = _server(corpus, finder, index, topk, batch_size, [host, *(allow_host or ())])
             serve(address, lambda: _announce(address))
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 
 
 def _server(
-    corpus: Path | None, retriever: Retriever, folder: Path | None, topk: int, batch_size: int
+    corpus: Path | None, retriever: Retriever, folder: Path | None, topk: int, batch_size: int, hosts: list[str]
 ) -> Callable[[socket.socket, Callable[[], None]], None]:
     with extra("search-server"):
         from gem_search._corpus import BUNDLED
@@ -74,7 +76,7 @@ def _server(
     _tell(f"Reading {path}")
     opened = open_index(path, retriever, folder)
     _tell(f"{len(opened.corpus):,} passages, {retriever.settings['retriever']}, {time.monotonic() - begin:.1f} s.")
-    return SearchServer(opened, topk=topk, batch_size=batch_size).run
+    return SearchServer(opened, topk=topk, batch_size=batch_size, hosts=hosts).run
 
 
 def _retriever(
@@ -89,10 +91,6 @@ def _retriever(
     with extra("search-dense"):
         from gem_search._dense import Dense
     return Dense(model or ENCODER, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size)
-
-
-def _end(number: int, frame: Any) -> None:
-    sys.exit(0)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from search_servers import COMMAND, Server, asking, serving
 
 from gem_core.errors import ToolError
 from gem_search._bm25 import Bm25
+from gem_search._budget import ByteBudget, OverBudget
 from gem_search._corpus import BUNDLED, read_corpus
 from gem_search._index import Index, open_index
 from gem_search.tool import SearchTool
@@ -138,6 +139,36 @@ def test_bad_requests_are_told_what_is_wrong(server: Server, body: bytes, status
     assert reason in reply.json()["error"]
 
 
+def test_an_answer_has_a_limit_that_is_known_before_it_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_text("\n".join(json.dumps({"contents": f"{number}\n{'word ' * 20_000}"}) for number in range(20)))
+    with serving("--corpus", path) as server:
+        reply = httpx2.post(server.url, json={"queries": ["word"] * 1000, "topk": 20}, timeout=240)  # 2 GB
+        assert reply.status_code == 413
+        assert "Next: ask fewer queries at once" in reply.json()["error"]
+        found = _ask(server, {"queries": ["word"] * 25, "topk": 20})
+        assert [len(documents) for documents in found] == [20] * 25
+        most = Path(f"/proc/{server.process.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
+        assert int(most) < 600_000  # KB
+
+
+def test_requests_share_memory_and_give_it_back() -> None:
+    budget = ByteBudget(100)
+    with budget.share() as take, budget.share() as take_too:
+        take(60)
+        with pytest.raises(OverBudget):
+            take_too(41)
+        take_too(40)
+    with budget.share() as take:
+        take(100)
+
+
+def test_pages_of_other_sites_are_refused_in_json(server: Server) -> None:
+    for headers, status in (({"Host": "evil.example"}, 400), ({"Origin": "null"}, 403)):
+        reply = httpx2.post(server.url, json={"query": "Mars"}, headers=headers)
+        assert (reply.status_code, "error" in reply.json()) == (status, True)
+
+
 def test_other_places_and_methods_are_refused_in_json(server: Server) -> None:
     assert "POST to /retrieve" in httpx2.get(server.base + "/nowhere").json()["error"]
     assert httpx2.get(server.url).status_code == 405
@@ -237,11 +268,12 @@ def test_words_are_found_in_their_forms_and_others_not() -> None:
     assert index.search(["", "the of and", "qwertz", "日本"], 5) == [[], [], [], []]
     (found,) = index.search(["the planet"], 100)
     assert 5 < len(found) < 100
-    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    scores = [score for _, score in found]
+    assert scores == sorted(scores, reverse=True)
 
 
 def _first(index: Index, query: str) -> Any:
-    return index.search([query], 3)[0][0].document.id
+    return index.corpus[index.search([query], 3)[0][0][0]].id
 
 
 def test_an_index_is_kept_and_used_again(tmp_path: Path) -> None:
@@ -251,7 +283,8 @@ def test_an_index_is_kept_and_used_again(tmp_path: Path) -> None:
     files = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     index = open_index(BUNDLED, Bm25(), folder)
     again = index.search(["Which river flows through Vienna?"], 3)[0]
-    assert msgspec.to_builtins(again) == first
+    found = [{"document": msgspec.to_builtins(index.corpus[number]), "score": score} for number, score in again]
+    assert found == first
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == files
     assert [path.name for path in folder.parent.iterdir()] == ["index"]
 
@@ -322,7 +355,7 @@ def test_a_signal_ends_it_though_clients_hang_on(how: signal.Signals, status: in
         assert [line.split()[0] for line in server.output] == ["Reading", "229", "Listening"]
         with httpx2.Client() as idle, socket.create_connection(("127.0.0.1", server.port)) as halfway:
             assert idle.get(server.base + "/health").status_code == 200
-            halfway.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 10\r\n\r\n")
+            halfway.sendall(b"POST /retrieve HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n")
             server.process.send_signal(how)
             assert server.process.wait(timeout=240) == status
         with pytest.raises(httpx2.ConnectError):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _LEVEL = 1  # of compression: the bytes stay on this machine
 _KEPT = 8  # shards of a run
+_MAX_NEW = 20_000
+"""Episodes, changes and steps of a run in one answer; the page asks for the rest."""
 
 
 class Seen(NamedTuple):
@@ -67,19 +69,22 @@ class ViewedRun:
 
     def news(self, seen: Seen) -> dict[str, Any]:
         """What is not seen yet: the run's description, `columns` of later episodes, `changes` of earlier ones, and
-        `metrics` of the updates that came or changed.
+        `metrics` of the updates that came or changed. `more`: that is not all.
         """
         summaries = self._records.summaries
         news = described(self._records, self._name)
         news["gaps"] += [*([self._failure] if self._failure else []), *unreadable_gaps(self._unreadable)]
-        changes = [one for one in self._changes[seen.changes :] if one[0] < seen.episodes]
-        steps = dict.fromkeys(self._steps[seen.metrics :])
+        everything = Seen(len(summaries), len(self._changes), len(self._steps))
+        now = Seen(*(min(whole, had + _MAX_NEW) for whole, had in zip(everything, seen, strict=True)))
+        changes = [one for one in self._changes[seen.changes : now.changes] if one[0] < seen.episodes]
+        steps = dict.fromkeys(self._steps[seen.metrics : now.metrics])
         return {
             **news,
-            "columns": columns(summaries[seen.episodes :]),
+            "columns": columns(summaries[seen.episodes : now.episodes]),
             "changes": changes,
             "metrics": metric_columns([self._metrics[step] for step in steps]),
-            "seen": Seen(len(summaries), len(self._changes), len(self._steps)),
+            "seen": now,
+            "more": now != everything,
         }
 
     def shard(self, block: int) -> list[bytes]:

@@ -1,16 +1,16 @@
 """The local server: the page, and what it asks for. It follows runs that are still being written.
 
-It listens on the loopback interface only. Every request needs the token of the address that the command prints, and a
-host name of this machine, so that other users' programs and other sites' pages get nothing.
+It listens on the loopback interface only. Every request needs the token of the address that the command prints, and the
+name or an address of this machine, so that other users' programs and other sites' pages get nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import hmac
+import gzip
 import html
 import secrets
-import socket
 import tempfile
 import threading
 import webbrowser
@@ -19,16 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from gem_core.cli import say
+from gem_remote import Border, Token, WebServer, bound_socket, end_on_sigterm
 from gem_viewer._errors import ViewError
 from gem_viewer._library import Library, Seen
 from gem_viewer._page import served_page
@@ -39,8 +36,9 @@ if TYPE_CHECKING:
 
     from gem_train.records import Records
 
-_HOSTS = ["127.0.0.1", "localhost"]
-_END_SECONDS = 1
+_HOST = "127.0.0.1"
+_HINT = "The token is missing or wrong: open the address that gem-core view printed."
+_MIN_GZIP_BYTES = 1000
 _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -61,31 +59,18 @@ def serve(opened: Sequence[Records], port: int, *, browser: bool) -> None:
     Raises:
         ViewError: the port is taken.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as address:
-        address.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            address.bind((_HOSTS[0], port))
-            address.listen()
-        except OSError as error:
-            raise ViewError(
-                f"port {port} is taken ({error.strerror}); give another --port, or 0 for a free one"
-            ) from error
+    end_on_sigterm()
+    with bound_socket(_HOST, port, ViewError, listen=True) as address:
         token = secrets.token_urlsafe(16)
-        url = f"http://{_HOSTS[0]}:{address.getsockname()[1]}/?token={token}"
-        config = uvicorn.Config(
-            application(Library(opened), token),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=_END_SECONDS,
-        )
+        url = f"http://{_HOST}:{address.getsockname()[1]}/?token={token}"
+        server = WebServer(application(Library(opened)), border(token))
         with contextlib.ExitStack() as stack:
             stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # uvicorn raises it again once it has ended
             say(f"{url}\nCtrl-C ends the server.")
             if browser:
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-core-view-"))
                 _open_browser(redirect(Path(folder), url))
-            uvicorn.Server(config).run([address])
+            asyncio.run(server.serve([address]))
 
 
 def redirect(folder: Path, url: str) -> Path:
@@ -110,46 +95,71 @@ def _open_browser(file: Path) -> None:
     threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
 
 
-def application(library: Library, token: str) -> Starlette:
-    """The server's application.
+def border(token: str) -> Border:
+    """Who gets an answer: the page, opened with a token.
+
+    Args:
+        token: what every request must have as the query parameter `token`.
+    """
+    return Border(token=Token(token, _HINT, parameter="token"), own_pages=True, refuse=_refusal)
+
+
+def application(library: Library) -> Starlette:
+    """The server's application, for behind the border.
 
     Args:
         library: the runs.
-        token: what every request must have as the query parameter `token`.
     """
-    routes = [Route("/", _guarded(token, _page))]
-    answers: dict[str, Callable[[Request], bytes]] = {
-        "news": lambda request: as_json(library.news(_seen(request))),
-        "part": lambda request: library.part(*(_number(request, name) for name in ("run", "block", "part"))),
-        "table": lambda request: as_json(library.table(_number(request, "run"), _number(request, "start"))),
+    answers: dict[str, Callable[[Request], Response]] = {
+        "/": _page,
+        "/api/news": lambda request: _table(request, library.news(_seen(request))),
+        "/api/part": lambda request: _response(
+            library.part(*(_number(request, name) for name in ("run", "block", "part")))
+        ),
+        "/api/table": lambda request: _table(
+            request, library.table(_number(request, "run"), _number(request, "start"))
+        ),
     }
-    routes += [Route(f"/api/{name}", _guarded(token, answer)) for name, answer in answers.items()]
-    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS), Middleware(GZipMiddleware, compresslevel=1)]
-    return Starlette(routes=routes, middleware=middleware)
+    return Starlette(routes=[Route(path, _in_thread(answer)) for path, answer in answers.items()])
 
 
-def _guarded(token: str, answer: Callable[[Request], bytes | Response]) -> Callable[[Request], Any]:
-    """An endpoint that answers only those who know the token, in a thread."""
+def _in_thread(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    """An endpoint whose answer is read, encoded and compressed in a thread."""
 
     async def endpoint(request: Request) -> Response:
-        given = request.query_params.get("token", "")
-        if not hmac.compare_digest(given.encode(), token.encode()):
-            said = "The token is missing or wrong: open the address that gem-core view printed."
-            return PlainTextResponse(said, 403, _HEADERS)
         try:
-            found = await run_in_threadpool(answer, request)
+            return await run_in_threadpool(answer, request)
         except (ValueError, LookupError, msgspec.DecodeError) as error:
-            return PlainTextResponse(f"no such thing: {error}", 404, _HEADERS)
-        return found if isinstance(found, Response) else Response(found, 200, _HEADERS, "application/octet-stream")
+            return _refusal(f"no such thing: {error}", 404)
 
     return endpoint
 
 
+def _response(content: bytes) -> Response:
+    return Response(content, 200, _HEADERS, "application/octet-stream")
+
+
+def _table(request: Request, value: Any) -> Response:
+    return _compressed(request, _response(as_json(value)))
+
+
+def _compressed(request: Request, response: Response) -> Response:
+    """The response, smaller if the browser can read that."""
+    if "gzip" in request.headers.get("accept-encoding", "") and len(response.body) > _MIN_GZIP_BYTES:
+        headers = {**response.headers, "Content-Encoding": "gzip"}
+        del headers["content-length"]
+        return Response(gzip.compress(response.body, 1), response.status_code, headers)
+    return response
+
+
+def _refusal(reason: str, status: int) -> Response:
+    return PlainTextResponse(reason, status, _HEADERS)
+
+
 def _page(request: Request) -> Response:
     page, policy = served_page()
-    return Response(
-        page, 200, {**_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}, "text/html"
-    )
+    headers = {**_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
+    return _compressed(request, Response(page, 200, headers, "text/html"))
 
 
 def _seen(request: Request) -> list[Seen]:

@@ -19,10 +19,11 @@ from gem_viewer._page import write_page
 
 
 @contextmanager
-def served(*paths: Path, browser: Path | None = None) -> Generator[str, None, None]:
-    """The address of `gem-core view` over these runs, which opens this browser."""
+def served(*paths: Path, browser: Path | None = None, first: str = "") -> Generator[str, None, None]:
+    """The address of `gem-core view` over these runs, which opens this browser; its process runs a statement first."""
     options = [] if browser else ["--no-browser"]
-    command = [sys.executable, "-m", "gem_core", "view", *options, *map(str, paths)]
+    program = f"{first}\nfrom gem_core.cli import main; main()"
+    command = [sys.executable, "-c", program, "view", *options, *map(str, paths)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", **({"BROWSER": f"{browser} %s"} if browser else {})}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 from made_up import Plan, damage_episode, episode, update_of, write_run
+from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 
 from gem_core.episode import Run
 from gem_train.records import RunRecorder, open_records
+from gem_viewer import _library
 from gem_viewer._library import Library
-from gem_viewer._server import application, redirect
-
-TOKEN = "a token"
+from gem_viewer._server import application, border, redirect
 
 
 def client(*folders: Path) -> TestClient:
-    app = application(Library([open_records(one) for one in folders]), TOKEN)
+    app = application(Library([open_records(one) for one in folders]))
     return TestClient(app, base_url="http://127.0.0.1:1234", raise_server_exceptions=False)
 
 
 def asked(server: TestClient, path: str, **query: Any) -> Any:
-    return server.get(path, params={"token": TOKEN, **query})
+    return server.get(path, params=query)
 
 
 @pytest.fixture
@@ -43,18 +43,30 @@ def played(slot: int) -> Any:
     return episode("demo:A-v0", slot // 2, slot, 0, run="run", plan=Plan(), chance=chance, solved=slot % 2 == 0)
 
 
-def test_only_who_knows_the_token_gets_an_answer(tmp_path: Path) -> None:
+def test_only_who_knows_the_token_gets_an_answer() -> None:
+    rules = border("a token")
+    for path in ("/", "/api/news", "/nothing"):
+        for query in ("", "token=", "token=another", "token=a+toke%C5%84", "token=%ED%A0%80", "token=%FF"):
+            refusal = rules.refusal(request(path, query))
+            assert refusal is not None
+            assert refusal.status_code == 403
+            assert refusal.headers["cache-control"] == "no-store"
+        assert rules.refusal(request(path, "token=a+token")) is None
+
+
+def request(path: str, query: str) -> HTTPConnection:
+    """A request of a page on this machine."""
+    headers = [(b"host", b"127.0.0.1:1234")]
+    return HTTPConnection({"type": "http", "path": path, "query_string": query.encode(), "headers": headers})
+
+
+def test_the_page_may_ask_this_server_only_and_nobody_frames_it(tmp_path: Path) -> None:
     write_run(tmp_path / "run", Plan(updates=1, tasks=1, repeats=1))
-    server = client(tmp_path / "run")
-    for path in ("/", "/api/news", "/api/part", "/api/table"):
-        for query in ({}, {"token": ""}, {"token": "another"}, {"token": "a tokeń"}):
-            assert server.get(path, params=query).status_code == 403
-    page = asked(server, "/")
+    page = asked(client(tmp_path / "run"), "/")
     assert page.status_code == 200
     assert page.headers["cache-control"] == "no-store"
     assert "connect-src 'self'" in page.headers["content-security-policy"]
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
-    assert server.get("/", params={"token": TOKEN}, headers={"host": "evil.example"}).status_code == 400
 
 
 def test_wrong_questions_are_refused(tmp_path: Path) -> None:
@@ -93,6 +105,21 @@ def test_a_run_is_followed_while_it_is_written(recorder: RunRecorder, tmp_path: 
     assert (third["columns"]["id"], third["changes"]) == ([], [])
     (everything,) = asked(server, "/api/news").json()
     assert everything["columns"]["update"] == [1, 1, None, None]
+
+
+def test_a_long_run_arrives_in_several_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_library, "_MAX_NEW", 5)
+    write_run(tmp_path / "run", Plan(updates=3, tasks=2, repeats=2))
+    server = client(tmp_path / "run")
+    seen, episodes, steps = [0, 0, 0], [], []
+    for more in (True, True, False):
+        (news,) = asked(server, "/api/news", seen=json.dumps([seen])).json()
+        assert news["more"] == more
+        seen = news["seen"]
+        episodes += news["columns"]["id"]
+        steps += news["metrics"].get("step", [])
+    assert len({*episodes}) == len(episodes) == 12
+    assert steps == [1, 2, 3]
 
 
 def test_only_new_metrics_are_sent(recorder: RunRecorder, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ class Runs {
 
   async load() {
     for (const one of await this.source.load()) this._add(one);
+    while (this.runs.some((run) => run.more)) await this.follow();
   }
 
   _add(one) {
@@ -52,7 +53,7 @@ class Runs {
       for (const [index, update] of one.changes) run.columns.update[index] = update;
       const grown = one.columns.id.length > 0 || one.changes.length > 0;
       changed ||= grown || one.metrics.step?.length > 0 || ["gaps", "warnings"].some((name) => JSON.stringify(one[name]) !== JSON.stringify(run[name]));
-      for (const name of ["gaps", "warnings", "settings", "versions", "kwargs", "seen"]) run[name] = one[name];
+      for (const name of ["gaps", "warnings", "settings", "versions", "kwargs", "seen", "more"]) run[name] = one[name];
       if (grown) this._blocks.forget(`${number}-`);
       this._append(run, one.columns);
       addMetrics(run.metrics, one.metrics);

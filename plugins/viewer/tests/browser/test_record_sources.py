@@ -80,6 +80,13 @@ def test_a_run_is_followed_while_it_trains(open_page: Any, tmp_path: Path) -> No
         recorder.close()
 
 
+def test_a_long_run_arrives_in_several_answers(open_page: Any, tmp_path: Path) -> None:
+    write_run(tmp_path / "run", Plan(updates=2))
+    few = "import gem_viewer._library; gem_viewer._library._MAX_NEW = 7"
+    with served(tmp_path / "run", first=few) as url, open_page(url) as tab:
+        tab.wait("h1", "32 episodes")
+
+
 def test_nobody_else_gets_the_page(open_page: Any, tmp_path: Path) -> None:
     write_run(tmp_path / "run", Plan(updates=1))
     with served(tmp_path / "run") as url:
