@@ -127,7 +127,13 @@ MODEL_TASKS: Mapping[str, tuple[WarmStart, Mapping[str, Any]]] = {
     # One turn.
     "sums": (
         WarmStart(("rg:chain_sum",), 6, 0.05, SUMS, (OTHER_ANSWERS,), base="smollm2"),
-        {"env": ["rg:chain_sum"], "env_kwargs": SUMS, "gamma": 1.0, "max_completion_length": 10},
+        {
+            "env": ["rg:chain_sum"],
+            "env_kwargs": SUMS,
+            "system_prompt": "You calculate.",
+            "gamma": 1.0,
+            "max_completion_length": 10,
+        },
     ),
     # Several turns; held out are other numbers.
     guessing.TASK: (guessing.MODEL, {**guessing.SETTINGS, "gamma": 0.9, "max_completion_length": 6}),

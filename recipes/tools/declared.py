@@ -58,6 +58,7 @@ MODEL_RECIPE: Mapping[str, Any] = {
     "modules": [MODULE],
     "env": [CALCULATION],
     "eval_env": [CALCULATION],
+    "system_prompt": "You calculate.",
     "advantage": "rebn",
     "gamma": 0.9,
     "max_completion_length": 24,
