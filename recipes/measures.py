@@ -9,7 +9,9 @@ from recipes.meter import Measure
 
 FAILED_GUESSES = 50
 """What an episode counts that does not find the number."""
+MAX_PLAIN_GUESSES = 3
 _BOUNDS = re.compile(r"(\d\d) (\d\d)\n")
+_NUMBER = re.compile(r"[0-9]+")
 _GUESS = re.compile(r"\\boxed\{(\d+)\}")
 
 
@@ -50,6 +52,21 @@ def _place(observation: str, action: str) -> float | None:
     )
 
 
+def plain_guesses(episode: Episode) -> dict[str, float]:
+    """Guesses of `game:PlainGuess`, with one more than there are for a failure, and whether the first is in the middle.
+
+    The middle of the candidates is the given number, and bisection needs 2.2 guesses on average.
+    """
+    if not episode.turns:
+        return {}
+    middle, guess = re.search(r"It is (\d+)", episode.turns[0].observation), _NUMBER.findall(episode.turns[0].action)
+    found = len(episode.turns) if episode.success else MAX_PLAIN_GUESSES + 1
+    return {
+        "guesses/all": float(found),
+        "guesses/middle": float(middle is not None and bool(guess) and guess[-1] == middle[1]),
+    }
+
+
 def tool_calls(episode: Episode) -> dict[str, float]:
     """Calls of tools."""
     return {"tool/calls": float(sum(turn.tool_call for turn in episode.turns))}
@@ -60,4 +77,9 @@ def nothing(episode: Episode) -> dict[str, float]:
     return {}
 
 
-MEASURES: dict[str, Measure] = {"none": nothing, "guesses": guesses, "tools": tool_calls}
+MEASURES: dict[str, Measure] = {
+    "none": nothing,
+    "guesses": guesses,
+    "plain-guesses": plain_guesses,
+    "tools": tool_calls,
+}

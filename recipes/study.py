@@ -45,8 +45,9 @@ TINY: Mapping[str, Any] = {
 
 SMOLLM2: Mapping[str, Any] = {
     "per_device_train_batch_size": 24,
-    "learning_rate": 2.5e-4,
-    "lr_scheduler_type": "constant",
+    "max_steps": 12,
+    "learning_rate": 4e-4,
+    "lr_scheduler_type": "linear",  # at a constant rate, one run of six unlearned at the end
     "adam_beta2": 0.95,
     "weight_decay": 0.0,
     "max_grad_norm": 0.5,
@@ -55,6 +56,9 @@ SMOLLM2: Mapping[str, Any] = {
 }
 """Settings of `TurnGRPOConfig` for `Run(model="smollm2", lora=16)` on one core, in float32. A study adds the token
 limit of a response: 6 to 24 for plain words."""
+
+HELD_OUT: Mapping[str, Any] = {"eval_episodes": 72, "per_device_eval_batch_size": 24}
+"""Settings of the evaluations before and after, with SmolLM2."""
 
 
 @dataclass(frozen=True)

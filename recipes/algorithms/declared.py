@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recipes.study import PAPER, TINY, Run, Study, WarmStart
+from recipes import guessing
+from recipes.study import HELD_OUT, PAPER, SMOLLM2, TINY, Run, Study, WarmStart
+from recipes.tools.declared import CELLS as TOOLS
+from recipes.tools.declared import LANGUAGE_MODEL, MODEL_RECIPE
 
 SEEDS = (0, 1, 2, 3, 4)
 TUNING_SEEDS = (100, 101)
@@ -115,6 +118,37 @@ def _on_a_cpu() -> Iterator[Run]:
                 yield from (_run(task, cell, seed, CHOSEN[cell]) for task in tasks for cell in cells)
 
 
+MODEL_SEEDS = (0, 1, 2)
+MODEL_GROUP = 4
+"""Episodes of one task with SmolLM2."""
+SUMS: Mapping[str, Any] = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2, "instruction": False}
+
+MODEL_TASKS: Mapping[str, tuple[WarmStart, Mapping[str, Any]]] = {
+    # One turn.
+    "sums": (
+        WarmStart(("rg:chain_sum",), 6, 0.05, SUMS, (OTHER_ANSWERS,), base="smollm2"),
+        {
+            "env": ["rg:chain_sum"],
+            "env_kwargs": SUMS,
+            "system_prompt": "You calculate.",
+            "gamma": 1.0,
+            "max_completion_length": 10,
+        },
+    ),
+    # Several turns; held out are other numbers.
+    guessing.TASK: (guessing.MODEL, {**guessing.SETTINGS, "gamma": 0.9, "max_completion_length": 6}),
+    # Several turns with the Python tool.
+    "calculation": (LANGUAGE_MODEL, {**MODEL_RECIPE, "wrappers": TOOLS["tool"]}),
+}
+
+
+def _on_smollm2() -> Iterator[Run]:
+    for seed, (task, (model, settings)), cell in itertools.product(MODEL_SEEDS, MODEL_TASKS.items(), FIRST_CELLS):
+        own = {"critic_learning_rate": SMOLLM2["learning_rate"]} if cell == "gae" else {}
+        every = {**SMOLLM2, **HELD_OUT, **settings, **own, "advantage": cell, "num_generations": MODEL_GROUP}
+        yield Run(cell, task, seed, every, model, evaluate=True, lora=16)
+
+
 PAPER_MODEL = "Qwen/Qwen3-1.7B-Base"
 PAPER_TASKS: Mapping[str, Mapping[str, Any]] = {
     "guess": {"env": ["game:GuessTheNumber-v0-hard"]},
@@ -139,7 +173,7 @@ def _on_gpus() -> Iterator[Run]:
 
 
 def _runs(profile: str) -> list[Run]:
-    return [*{"cpu": _on_a_cpu, "gpu": _on_gpus}.get(profile, tuple)()]
+    return [*{"cpu": _on_a_cpu, "smollm2": _on_smollm2, "gpu": _on_gpus}.get(profile, tuple)()]
 
 
 def _short() -> Run:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from recipes import pages
-from recipes.algorithms.declared import STUDY
+from recipes.algorithms.declared import FIRST_CELLS, STUDY
 from recipes.figures import Grouped, draw_curves, draw_intervals, draw_profiles, grouped
+from recipes.language_model import section
 from recipes.results import Result, read
 from recipes.statistics import Interval, Scores, difference, improvement, interquartile_mean, mean
 from recipes.study import Run
@@ -57,6 +58,9 @@ wide.
 """
 """By hand, of the complete results."""
 
+MODEL_READING = ""
+"""By hand, of the complete results with SmolLM2."""
+
 
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
@@ -78,7 +82,8 @@ def page(results: Path, figures: Path) -> str:
         parts.append(_together(complete))
     if {run.name for run in STUDY.runs("cpu") if run.phase == "main"} <= {run.name for run in there}:
         parts.append(READING)
-    parts += [_tuning(read(results, phase="tuning"), tuning), pages.commands("algorithms", "corridor/rebn")]
+    parts += [_tuning(read(results, phase="tuning"), tuning), section(STUDY, FIRST_CELLS, figures, MODEL_READING)]
+    parts += [pages.commands("algorithms", "corridor/rebn")]
     return "\n".join(parts)
 
 

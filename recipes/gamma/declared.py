@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from recipes.study import PAPER, TINY, Run, Study, WarmStart
+from recipes import guessing
+from recipes.study import HELD_OUT, PAPER, SMOLLM2, TINY, Run, Study, WarmStart
 
 SEEDS = (0, 1, 2, 3, 4)
 GAMMAS = (0.9, 0.5, 1.0, 0.99, 0.8, 0.95, 0.999)
@@ -101,6 +102,25 @@ def _on_a_cpu() -> Iterator[Run]:
         yield from (_long(cell, seed) for cell in LONG)
 
 
+MODEL_SEEDS = (0, 1, 2)
+MODEL_GAMMAS = (0.5, 0.9, 1.0)
+MODEL_RECIPE: Mapping[str, Any] = {
+    **SMOLLM2,
+    **HELD_OUT,
+    **guessing.SETTINGS,
+    "advantage": "rebn",
+    "max_completion_length": 6,
+    "measure": "plain-guesses",
+}
+
+
+def _on_smollm2() -> Iterator[Run]:
+    for seed in MODEL_SEEDS:
+        for gamma in MODEL_GAMMAS:
+            settings = {**MODEL_RECIPE, "gamma": gamma}
+            yield Run(f"gamma-{gamma:g}", guessing.TASK, seed, settings, guessing.MODEL, evaluate=True, lora=16)
+
+
 def _on_gpus() -> Iterator[Run]:
     for seed in SEEDS:
         for gamma in GAMMAS:
@@ -109,7 +129,7 @@ def _on_gpus() -> Iterator[Run]:
 
 
 def _runs(profile: str) -> list[Run]:
-    return [*{"cpu": _on_a_cpu, "gpu": _on_gpus}.get(profile, tuple)()]
+    return [*{"cpu": _on_a_cpu, "smollm2": _on_smollm2, "gpu": _on_gpus}.get(profile, tuple)()]
 
 
 def _short() -> Run:

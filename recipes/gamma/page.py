@@ -9,7 +9,8 @@ import numpy as np
 
 from recipes import pages
 from recipes.figures import draw_curves, grouped
-from recipes.gamma.declared import GAMMAS, LEVERS, LONG, STUDY
+from recipes.gamma.declared import GAMMAS, LEVERS, LONG, MODEL_GAMMAS, STUDY
+from recipes.language_model import section
 from recipes.results import Result, read
 
 METRIC = "guesses/all"
@@ -100,6 +101,13 @@ between the two cells of 600 batches.
 """
 """By hand, of the complete results."""
 
+MODEL_SCORES = {
+    "guesses, last fifth (a failure counts 4)": lambda run: run.end("guesses/all"),
+    "first guess in the middle": lambda run: run.end("guesses/middle"),
+}
+MODEL_READING = ""
+"""By hand, of the complete results with SmolLM2."""
+
 
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
@@ -117,6 +125,7 @@ def page(results: Path, figures: Path) -> str:
             parts.append(f"## {title}\n\n{_table(by_task[task])}\n{_sentences(by_task[task])}\n")
     if len(there) == len(STUDY.runs("cpu")):
         parts.append(READING.removeprefix("\n"))
+    parts.append(section(STUDY, [f"gamma-{gamma:g}" for gamma in MODEL_GAMMAS], figures, MODEL_READING, MODEL_SCORES))
     parts.append(pages.commands("gamma", "guess50/gamma-0.9"))
     return "\n".join(parts)
 

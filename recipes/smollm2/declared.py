@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from recipes import guessing
 from recipes.frameworks.declared import FRAMEWORKS
-from recipes.study import Run, Study, WarmStart
+from recipes.guessing import MODEL, TASK
+from recipes.study import Run, Study
 
-TASK = "plain-guess"
-MODEL = WarmStart(("game:PlainGuess-v0",), 6, 1 - (4 / 5) ** 3, base="smollm2")
 SEEDS = (0, 1, 2)
 SETTINGS: Mapping[str, Any] = {
-    "env": "game:PlainGuess-v0",
-    "eval_env": "game:PlainGuess-v0-test",  # other numbers than those of the training
+    **guessing.SETTINGS,
     "eval_episodes": 72,
-    "system_prompt": "You guess numbers.",
     "advantage": "rebn",
     "gamma": 0.9,
     "episodes": 24,

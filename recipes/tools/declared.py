@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from recipes.study import PAPER, TINY, Run, Study, WarmStart
+from recipes.study import HELD_OUT, PAPER, SMOLLM2, TINY, Run, Study, WarmStart
 from recipes.tools.calculation import CALCULATION
 
 SEEDS = (0, 1, 2, 3, 4)
@@ -50,6 +50,31 @@ def _run(cell: str, seed: int) -> Run:
     return Run(cell, "calculation", seed, {**RECIPE, "wrappers": CELLS[cell]}, MODEL, evaluate=True)
 
 
+MODEL_SEEDS = (0, 1, 2)
+MODEL_CELLS = ("no-tool", "tool")
+MODEL_RECIPE: Mapping[str, Any] = {
+    **SMOLLM2,
+    **HELD_OUT,
+    "modules": [MODULE],
+    "env": [CALCULATION],
+    "eval_env": [CALCULATION],
+    "system_prompt": "You calculate.",
+    "advantage": "rebn",
+    "gamma": 0.9,
+    "max_completion_length": 24,
+    "measure": "tools",
+}
+LANGUAGE_MODEL = replace(MODEL, base="smollm2", steps=12, episodes=None, digits=False)
+"""SmolLM2 after a few steps on the same random play."""
+
+
+def _on_smollm2() -> Iterator[Run]:
+    for seed in MODEL_SEEDS:
+        for cell in MODEL_CELLS:
+            settings = {**MODEL_RECIPE, "wrappers": CELLS[cell]}
+            yield Run(cell, "calculation", seed, settings, LANGUAGE_MODEL, evaluate=True, lora=16)
+
+
 PAPER_CELLS: Mapping[str, list[str]] = {"no-tool": [], "tool": [f"{MODULE}:with_explained_python"]}
 
 
@@ -66,7 +91,7 @@ def _on_a_cpu() -> Iterator[Run]:
 
 
 def _runs(profile: str) -> list[Run]:
-    return [*{"cpu": _on_a_cpu, "gpu": _on_gpus}.get(profile, tuple)()]
+    return [*{"cpu": _on_a_cpu, "smollm2": _on_smollm2, "gpu": _on_gpus}.get(profile, tuple)()]
 
 
 def _short() -> Run:

@@ -9,9 +9,10 @@ import numpy as np
 
 from recipes import pages
 from recipes.figures import draw_curves, grouped
+from recipes.language_model import section
 from recipes.results import Result, read
 from recipes.statistics import difference
-from recipes.tools.declared import CELLS, STUDY
+from recipes.tools.declared import CELLS, MODEL_CELLS, STUDY
 
 SUCCESS = "eval_episode/success"
 CALLS = "tool/calls"
@@ -27,6 +28,9 @@ Without the tool, these weights are never right: a program is an invalid action 
 question is not the answer. So training without it has nothing to strengthen, and must find answers by chance.
 """
 
+MODEL_READING = ""
+"""By hand, of the complete results with SmolLM2."""
+
 
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
@@ -40,6 +44,15 @@ def page(results: Path, figures: Path) -> str:
         parts.append("![Success in training over updates](../img/recipes/tools_curves.png)\n")
         parts.append(f"## Right answers before and after training\n\n{_table(cells)}\n{_sentences(cells)}\n")
         parts.append("![Programs of an episode over updates](../img/recipes/tools_calls.png)\n")
+    parts.append(
+        section(
+            STUDY,
+            MODEL_CELLS,
+            figures,
+            MODEL_READING,
+            {"programs of an episode, last fifth": lambda run: run.end(CALLS)},
+        )
+    )
     parts.append(pages.commands("tools", "calculation/tool"))
     return "\n".join(parts)
 
