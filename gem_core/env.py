@@ -178,11 +178,7 @@ class Env(ABC):
         """A valid action in the current state, drawn from `self.rng`."""
 
     def expert_action(self) -> str:
-        """The best known action in the current state, which it may read; it says what it knows beyond observations.
-
-        Raises:
-            NotImplementedError: this environment has no expert.
-        """
+        """The best known action in the current state, which it may read. Raises `NotImplementedError` without one."""
         raise NotImplementedError(f"{self!r} has no expert")
 
     def draw_action(self, rng: random.Random) -> str:
