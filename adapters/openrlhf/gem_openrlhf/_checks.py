@@ -54,6 +54,10 @@ FIXED: dict[str, tuple[Any, str]] = {
 """Flags of OpenRLHF that must keep these values: another value would change the algorithm or do nothing, without a
 message."""
 
+NEUTRAL: dict[str, Any] = {"reward.clip_range": None}
+"""Flags of OpenRLHF whose defaults would change what is trained, each with the value that does not. A default of
+OpenRLHF clips rewards to [-10, 10]; this one leaves them as the environment gives them."""
+
 AT_LEAST_ONE = (
     "vllm.num_engines",
     "data.max_len",
@@ -83,6 +87,15 @@ def check_flags(flags: Sequence[str]) -> None:
         reason = next((why for ours, why in OURS.items() if name.startswith("--") and ours.startswith(name)), None)
         if reason:
             raise SettingsError(f"{flag} cannot be used: {reason}")
+
+
+def make_neutral(args: SimpleNamespace, flags: Sequence[str]) -> None:
+    """Give the arguments in `NEUTRAL` their values, unless a flag sets them, in full or abbreviated."""
+    given = {flag.partition("=")[0] for flag in flags if flag.startswith("--")}
+    for name, value in NEUTRAL.items():
+        if not any(f"--{name}".startswith(flag) for flag in given):
+            group, _, field = name.rpartition(".")
+            setattr(attrgetter(group)(args), field, value)
 
 
 def check_agent(path: Path) -> None:
