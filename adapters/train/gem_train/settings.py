@@ -40,6 +40,8 @@ IMAGE_TAG = "images"
 Split = Literal["train", "eval"]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+FailureShare = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 FILTER_SETTINGS = ("filter_groups", "filter_limit")
 CORRECTION_SETTINGS = ("correction", "correction_unit", "correction_low", "correction_high")
@@ -172,7 +174,7 @@ class RunSettings:
     max_concurrent: Count | None = setting(
         None, "Number of episodes that one process plays at a time. By default its share of a batch."
     )
-    env_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
+    env_timeout: Seconds | None = setting(
         DEFAULT_TIMEOUT, "Time limit of a reset or step, in seconds. None: no limit."
     )
     env_retries: Annotated[int, msgspec.Meta(ge=0)] = setting(
@@ -183,7 +185,7 @@ class RunSettings:
         "What happens to an episode whose environment failed after all retries: `truncate` keeps its turns, `drop` "
         "drops the episode, `raise` stops the run.",
     )
-    max_env_failure_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = setting(
+    max_env_failure_share: FailureShare | None = setting(
         0.5,
         "The run stops when more than this share of an environment's last 40 episodes failed, counted per process. "
         "None: never.",

@@ -14,6 +14,7 @@ from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_train.checks import SILENT, check_aggregation, check_rows, check_sampling
 from gem_train.processor import computes_bf16
+from gem_train.settings import FailureShare, Seconds
 from gem_trl.settings import TRLSettings
 
 logger = logging.get_logger(__name__)
@@ -43,6 +44,15 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
     env_kwargs: dict[str, Any] | str | None = field(  # pyright: ignore[reportIncompatibleVariableOverride]
         default_factory=dict[str, Any], kw_only=True, metadata=_DECLARED["env_kwargs"].metadata
     )
+    # On a command line, the transformers parser reads these as texts: otherwise it would refuse `None`.
+    env_timeout: Seconds | str | None = field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        default=TRLSettings.env_timeout, kw_only=True, metadata=_DECLARED["env_timeout"].metadata
+    )
+    max_env_failure_share: FailureShare | str | None = field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        default=TRLSettings.max_env_failure_share,
+        kw_only=True,
+        metadata=_DECLARED["max_env_failure_share"].metadata,
+    )
     # Other defaults than TRL's, which would change the algorithm.
     loss_type: str = field(default="dr_grpo", metadata={"help": "Sum over tokens with a constant normalizer."})
     num_generations: int | None = field(
@@ -55,6 +65,8 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
     )
 
     def __post_init__(self) -> None:
+        for name in ("env_timeout", "max_env_failure_share"):
+            setattr(self, name, self._number_or_none(name))
         TRLSettings.__post_init__(self)
         if not torch.accelerator.is_available():
             self._choose_for_cpu()
@@ -98,6 +110,15 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
     def described(self) -> dict[str, Any]:
         """All settings by name, without tokens of the hub."""
         return self.to_dict()
+
+    def _number_or_none(self, name: str) -> Any:
+        value = getattr(self, name)
+        if not isinstance(value, str):
+            return value
+        try:
+            return None if value.lower() == "none" else float(value)
+        except ValueError:
+            raise SettingsError(f"{self.spelled(name, value)} is not a number, and not None") from None
 
     def _choose_for_cpu(self) -> None:
         self.use_cpu, self.bf16, self.gradient_checkpointing = True, bool(self.bf16), False

@@ -59,6 +59,9 @@ from gem_trl import _config
         ({"env_weights": [1.0, 2.0]}, "env_weights=.*for env=.*give each environment one weight"),
         ({"min_generation_batch": 0}, "min_generation_batch=0"),
         ({"env_timeout": 0}, "env_timeout=0: Expected `float` > 0"),
+        ({"env_timeout": "soon"}, "env_timeout='soon' is not a number, and not None"),
+        ({"env_timeout": "-1"}, "env_timeout=-1.0: Expected `float` > 0"),
+        ({"max_env_failure_share": 1.0}, "max_env_failure_share=1.0: Expected `float` < 1.0"),
         ({"env_retries": -1}, "env_retries"),
         ({"env_failure": "retry"}, "env_failure='retry' is not one of truncate, drop, raise"),
     ],
@@ -115,6 +118,14 @@ def test_command_line_strings_become_values(tmp_path):
     )  # fmt: skip
     assert (args.row, args.history, args.env_failure, args.truncated_is_invalid) == ("turn", 2, "drop", False)
     assert (args.seed, args.gamma, args.chat_template_kwargs) == (42, 1.0, {})
+
+
+@pytest.mark.parametrize(("text", "value"), [("None", None), ("none", None), ("0.25", 0.25)])
+def test_no_limit_on_a_command_line(tmp_path, text, value):
+    line = f"--output_dir {tmp_path} --env a --max_steps 1 --env_timeout {text} --max_env_failure_share {text}"
+    (args,) = HfArgumentParser(gem_trl.TurnGRPOConfig).parse_args_into_dataclasses(line.split())
+    assert (args.env_timeout, args.max_env_failure_share) == (value, value)
+    assert (args.failures.timeout, args.failures.max_failure_share) == (value, value)
 
 
 def test_modules_and_wrappers_are_loaded(trainer, tmp_path, monkeypatch):
