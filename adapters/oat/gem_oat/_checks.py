@@ -202,7 +202,7 @@ def _check_sizes(args: GemOatArgs) -> None:
 
 
 def _check_settings(args: GemOatArgs) -> None:
-    args.check()
+    args.check("" if args.eval_steps > 0 else "--eval_steps")
     args.check_groups(args.group_size, f"--group_size {args.group_size}")
     _ = [*_rollouts(args)]
 

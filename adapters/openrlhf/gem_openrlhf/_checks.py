@@ -216,7 +216,7 @@ def _check_numbers(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
 
 
 def _check_settings(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
-    settings.check()
+    settings.check("" if args.eval.steps > 0 else "--eval.steps")
     size = args.rollout.n_samples_per_prompt
     settings.check_groups(size, f"--rollout.n_samples_per_prompt {size}")
     stale, queue = settings.max_staleness, args.train.async_queue_size

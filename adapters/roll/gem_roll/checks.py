@@ -136,7 +136,7 @@ def check(config: Mapping[str, Any]) -> ROLLSettings:
     check_fixed({name: rule for name, rule in fixed.items() if _has(config, name)}, read, _spelled)
     _check_names(config)
     _check_numbers(config)
-    settings.check()
+    settings.check("" if read("eval_steps") else "eval_steps")
     _check_rollout(settings, config)
     _check_loss(settings, config)
     tasks = config["rollout_batch_size"] // (read("train_env_manager.group_size") or 1)

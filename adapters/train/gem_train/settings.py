@@ -414,14 +414,18 @@ class RunSettings:
         """
         return [self._load(path) for path in self.wrappers]
 
-    def check(self) -> None:
-        """Refuse settings that cannot work together.
+    def check(self, evaluation: str = "") -> None:
+        """Refuse settings that cannot work together, or that nothing reads.
+
+        Args:
+            evaluation: in a run without evaluations, how users switch them on; otherwise empty.
 
         Raises:
             SettingsError: as its message says.
             MissingExtraError: the report needs something that is not installed.
         """
         self._check_refused()
+        self._check_unread(evaluation)
         self._check_weights()
         _ = self.records
         if self.row == "episode" and self.history is not None:
@@ -546,11 +550,34 @@ class RunSettings:
         except (msgspec.ValidationError, ValueError) as error:
             raise SettingsError(f"{self.spelled(one.name, value)}: {_in_python(error)}") from error
 
+    def _changed(self, name: str) -> bool:
+        one = type(self).declared()[name]
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        return getattr(self, name) != default
+
+    def _check_unread(self, evaluation: str) -> None:
+        """Refuse a setting that nothing reads in this run. The framework's own settings are the framework's matter."""
+        estimator = inspect.signature(advantage_spec(self.advantage).resolve())
+        kind, advantage = self.spelled("correction", self.correction), self.spelled("advantage", self.advantage)
+        unread: list[tuple[bool, str, Sequence[str]]] = [
+            ("lam" not in estimator.parameters, f"with {advantage}", ["lam"]),
+            (self.filter_groups == "none", f"without {self.spelled('filter_groups')}", FILTER_SETTINGS[1:]),
+            (self.correction == "none", f"without {self.spelled('correction')}", CORRECTION_SETTINGS[1:]),
+            (self.correction in ("tis", "decoupled"), f"with {kind}", ["correction_low"]),
+            (self.correction == "decoupled", f"with {kind}", ["correction_high"]),
+            (self.record == "none", f"without {self.spelled('record')}", ["record_share", "record_folder"]),
+            (bool(evaluation), f"without evaluations, which {evaluation} switches on", ["eval_env", "eval_episodes"]),
+        ]
+        for so, where, names in unread:
+            for name in names:
+                if so and self._changed(name) and name not in self.owned:
+                    raise SettingsError(f"{self.spelled(name, getattr(self, name))} has no effect {where}. Leave it out.")
+
     def _check_refused(self) -> None:
         for name, reason in self.refused.items():
-            if (found := getattr(self, name)) != type(self).declared()[name].default:
-                raise SettingsError(f"{self.spelled(name, found)} cannot be used: {reason}")
-        if self.correction_low > self.correction_high:
+            if self._changed(name):
+                raise SettingsError(f"{self.spelled(name, getattr(self, name))} cannot be used: {reason}")
+        if self.correction == "icepop" and self.correction_low > self.correction_high:
             low, high = (self.spelled(name, getattr(self, name)) for name in ("correction_low", "correction_high"))
             raise SettingsError(f"{low} is above {high}, so no ratio is kept. Swap them.")
 
@@ -561,6 +588,11 @@ class RunSettings:
             raise SettingsError(
                 f"{self.spelled('compaction', self.compaction)} replaces observations by a summary, and "
                 f"{self.spelled('history', self.history)} drops them. Use one of the two."
+            )
+        if self.advantage == "turn_grpo":
+            raise SettingsError(
+                f"{self.spelled('advantage', self.advantage)} compares turns at the same position, and with "
+                f"{self.spelled('compaction', self.compaction)} a summary is a position, too. Use another estimator."
             )
         if self.compaction != BY_POLICY:
             try:

@@ -158,8 +158,9 @@ def weigh(kind: str, ratio: float) -> float:
 )
 def test_the_update_is_the_corrected_policy_gradient(trainer, kind, unit, row):
     """From autograd on each turn alone: -sum w A log p / (episodes x max_completion_length), w by brute force."""
+    read = {"tis": ["correction_high"], "icepop": ["correction_low", "correction_high"], "decoupled": []}[kind]
     limits = {"correction_low": 0.8, "correction_high": 1.25}
-    settings = {"correction": kind, "correction_unit": unit, "row": row, **limits}
+    settings = {"correction": kind, "correction_unit": unit, "row": row, **{name: limits[name] for name in read}}
     run = trainer(cls=Shifted, max_staleness=1, min_generation_batch=8, **settings, **{**STEP, "learning_rate": 1.0})
     run.train()
     end = {name: one.detach().clone() for name, one in run.model.named_parameters()}

@@ -118,7 +118,9 @@ def _check_numbers(config: DictConfig) -> None:
 
 
 def _check_settings(settings: VerlSettings, config: DictConfig) -> None:
-    settings.check()
+    trainer = config.trainer
+    evaluates = trainer.test_freq > 0 or trainer.val_before_train or trainer.get("val_only", False)
+    settings.check("" if evaluates else "trainer.test_freq")
     tokens, prompt, rest = settings.max_response_tokens, config.data.max_prompt_length, config.data.max_response_length
     if tokens > rest:
         raise SettingsError(
