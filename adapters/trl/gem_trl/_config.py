@@ -107,6 +107,15 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
         per_batch = math.ceil((self.steps_per_generation or 1) * self.num_iterations / self.gradient_accumulation_steps)
         return self.max_staleness // per_batch
 
+    @property
+    def whole_batches(self) -> int:
+        """After each multiple of this number of updates, every batch is trained on whole."""
+        batch, update = (self.steps_per_generation or 1) * self.num_iterations, self.gradient_accumulation_steps
+        # TRL's sampler repeats the placeholder prompts for each episode of a group. Then the Hugging Face trainer
+        # begins anew, and its last update before has what is left.
+        whole = batch * (self.num_generations or 1)
+        return math.ceil(whole / update) if whole % update else batch // math.gcd(batch, update)
+
     def described(self) -> dict[str, Any]:
         """All settings by name, without tokens of the hub."""
         return self.to_dict()
@@ -151,6 +160,7 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
             raise SettingsError(
                 f"max_steps={self.max_steps}: environments have no epochs, so give the number of updates"
             )
+        self._check_whole_batches()
         check_aggregation(f"loss_type={self.loss_type!r}", self.loss_type, _LOSS_TYPES)
         self._check_sampling()
         self._check_rows()
@@ -165,6 +175,26 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
                 f"scale_rewards={self.scale_rewards!r} has no effect, because the estimator decides the scale. "
                 f"Use advantage='drgrpo' for GRPO without the standard deviation. {SILENT}"
             )
+
+    def _check_whole_batches(self) -> None:
+        several = self.whole_batches
+        # A share of all updates, as the Hugging Face trainer reads it.
+        save = self.save_steps if self.save_steps >= 1 else math.ceil(self.max_steps * self.save_steps)
+        reasons = {
+            f"max_steps={self.max_steps}": (self.max_steps, "the rest of the last batch would not be trained on"),
+            f"save_steps={self.save_steps}": (
+                save if self.save_strategy == "steps" and save < self.max_steps else several,
+                "no checkpoint has the rest of a batch, so a run that resumes would not train on it",
+            ),
+        }
+        for written, (steps, reason) in reasons.items():
+            if steps % several:
+                raise SettingsError(
+                    f"{written} is not a multiple of {several}, and only after {several} updates every batch is "
+                    f"trained on whole (steps_per_generation={self.steps_per_generation} x num_iterations="
+                    f"{self.num_iterations} passes, gradient_accumulation_steps={self.gradient_accumulation_steps}): "
+                    f"{reason}. Use a multiple of {several}."
+                )
 
     def _check_sampling(self) -> None:
         names = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")

@@ -373,6 +373,11 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _new_collector(self, mode: Split, count: int, policy: Policy, min_batch: int | None) -> BatchCollector:
         args, rank = self.args, self.accelerator.process_index
         train = mode == "train"
+        if train and self.state.global_step % args.whole_batches:
+            raise SettingsError(
+                f"the checkpoint of update {self.state.global_step} is between the updates of a batch, and has nothing "
+                f"of the rest. Resume from a checkpoint of a multiple of {args.whole_batches} updates."
+            )
         group_size = args.group_size if train else 1
         self._check_shares(mode, count // group_size)
         return build_collector(
