@@ -41,3 +41,5 @@ class Update:
     """The process that trained on these turns; each process reports its own."""
     ranks: int = 1
     """How many processes train."""
+    version: int | None = None
+    """Updates of the policy before this one, if `number` counts batches of several; otherwise `None`."""

@@ -15,7 +15,7 @@ from typing import Any
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_openrlhf._images import FLAG, ImageIds, plain_tokenizer
-from gem_openrlhf.settings import OpenRLHFSettings
+from gem_openrlhf.settings import OpenRLHFSettings, updates_per_batch
 from gem_train.checks import (
     SILENT,
     check_aggregation,
@@ -219,13 +219,18 @@ def _check_settings(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
     settings.check("" if args.eval.steps > 0 else "--eval.steps")
     size = args.rollout.n_samples_per_prompt
     settings.check_groups(size, f"--rollout.n_samples_per_prompt {size}")
-    stale, queue = settings.max_staleness, args.train.async_queue_size
-    if stale and args.train.async_enable and queue != stale:
+    ahead, queue = batches_ahead(settings, args), args.train.async_queue_size
+    if ahead and args.train.async_enable and queue != ahead:
         raise SettingsError(
-            f"--gem.max_staleness {stale} is not --train.async_queue_size {queue}, which bounds staleness, too. "
-            "Leave out --train.async_enable and --train.async_queue_size."
+            f"--gem.max_staleness {settings.max_staleness} lets {ahead} batches be ahead, but --train.async_queue_size "
+            f"is {queue}. Leave out --train.async_enable and --train.async_queue_size."
         )
     _rollout(settings, args)
+
+
+def batches_ahead(settings: OpenRLHFSettings, args: SimpleNamespace) -> int:
+    """How many batches may be ahead, within `--gem.max_staleness`. Raises `SettingsError` if none."""
+    return settings.batches_within_bound(updates_per_batch(args), "--train.batch_size or --train.max_epochs")
 
 
 def check_model(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:

@@ -81,7 +81,8 @@ class TurnPipeline(AgenticPipeline):
             data: the rows of whole episodes.
             mode: always `copy`.
         """
-        metadata, metrics = _read(data, data.meta_info["global_step"])
+        version = data.meta_info["global_step"] * self.pipeline_config.updates_per_batch
+        metadata, metrics = _read(data, version)
         self._report.see(summary for one in metadata for summary in one.summaries)
         table = turn_table(metadata, data.non_tensor_batch["traj_id"])
         settings = self._settings
@@ -99,7 +100,7 @@ class TurnPipeline(AgenticPipeline):
         filled.meta_info[ACCUMULATION] = len(filled) // shares
         self._record = None
         if manager.listens("gem_update"):
-            self._record = BatchRecord.begin(filled, table, metadata, returns)
+            self._record = BatchRecord.begin(filled, table, metadata, returns, version)
         self._announce(metrics)
         return filled
 
@@ -168,7 +169,7 @@ def _read(batch: Batch, version: int | None = None) -> tuple[list[RowMetadata], 
 
     Args:
         batch: rows of whole episodes.
-        version: of the weights that train on them.
+        version: updates of the policy before this batch.
     """
     metadata = [RowMetadata.decode(text) for text in batch.non_tensor_batch[METADATA]]
     by_episode = dict(zip(batch.non_tensor_batch["traj_id"], metadata, strict=True))

@@ -121,8 +121,8 @@ class RunSettings:
     )
     max_staleness: Annotated[int, msgspec.Meta(ge=0)] = setting(
         0,
-        "How many updates a token may be older than the weights that train on it. Above 0, sampling runs ahead of the "
-        "training.",
+        "How many updates of the policy a token may be older than the weights that first train on its batch. Above 0, "
+        "sampling runs ahead of the training, by whole batches.",
     )
     correction: CorrectionKind = setting(
         "none",
@@ -174,9 +174,7 @@ class RunSettings:
     max_concurrent: Count | None = setting(
         None, "Number of episodes that one process plays at a time. By default its share of a batch."
     )
-    env_timeout: Seconds | None = setting(
-        DEFAULT_TIMEOUT, "Time limit of a reset or step, in seconds. None: no limit."
-    )
+    env_timeout: Seconds | None = setting(DEFAULT_TIMEOUT, "Time limit of a reset or step, in seconds. None: no limit.")
     env_retries: Annotated[int, msgspec.Meta(ge=0)] = setting(
         0, "How often a fresh environment may replay a failed episode."
     )
@@ -323,6 +321,24 @@ class RunSettings:
         if self.correction == "none":
             return None
         return Correction(self.correction, self.correction_unit, self.correction_low, self.correction_high)
+
+    def batches_within_bound(self, updates: int, fewer: str) -> int:
+        """How many batches the sampling may run ahead of the training, so that `max_staleness` holds.
+
+        Args:
+            updates: updates of the policy on each batch.
+            fewer: the settings that decide their number, as users write them.
+
+        Raises:
+            SettingsError: a batch serves more updates than the bound has.
+        """
+        batches = self.max_staleness // updates
+        if self.max_staleness and not batches:
+            raise SettingsError(
+                f"{self.spelled('max_staleness', self.max_staleness)} is less than the {updates} updates that a batch "
+                f"serves, so sampling could not run ahead. Use at least {updates}, or change {fewer}."
+            )
+        return batches
 
     def import_modules(self) -> None:
         """Import the modules that register environments, and enable the run's plugins.
@@ -571,7 +587,9 @@ class RunSettings:
         for so, where, names in unread:
             for name in names:
                 if so and self._changed(name) and name not in self.owned:
-                    raise SettingsError(f"{self.spelled(name, getattr(self, name))} has no effect {where}. Leave it out.")
+                    raise SettingsError(
+                        f"{self.spelled(name, getattr(self, name))} has no effect {where}. Leave it out."
+                    )
 
     def _check_refused(self) -> None:
         for name, reason in self.refused.items():

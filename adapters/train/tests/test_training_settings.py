@@ -110,6 +110,16 @@ def test_what_an_estimator_reads_has_an_effect() -> None:
     settings(filter_groups="success", filter_limit=3, record="full", record_folder="a", record_share=0.5).check()
 
 
+def test_a_bound_in_updates_is_one_in_whole_batches() -> None:
+    found = [settings(max_staleness=5).batches_within_bound(updates, "them") for updates in (1, 2, 4, 5)]
+    assert found == [5, 2, 1, 1]
+    assert settings().batches_within_bound(3, "them") == 0
+    with pytest.raises(
+        SettingsError, match=r"max_staleness=2 is less than the 3 updates .* Use at least 3, or change them"
+    ):
+        settings(max_staleness=2).batches_within_bound(3, "them")
+
+
 def test_what_stands_for_a_list_or_a_dict() -> None:
     made = settings(env="a", plugins="b", env_kwargs='{"max_turns": 3}', env_weights=None, chat_template_kwargs=None)
     assert (made.env, made.plugins, made.env_kwargs) == (["a"], ["b"], {"max_turns": 3})

@@ -104,8 +104,8 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
     @property
     def batches_ahead(self) -> int:
         """How many batches the sampling may run ahead of the training, within `max_staleness`."""
-        per_batch = math.ceil((self.steps_per_generation or 1) * self.num_iterations / self.gradient_accumulation_steps)
-        return self.max_staleness // per_batch
+        updates = math.ceil((self.steps_per_generation or 1) * self.num_iterations / self.gradient_accumulation_steps)
+        return self.batches_within_bound(updates, "steps_per_generation or num_iterations")
 
     @property
     def whole_batches(self) -> int:
@@ -224,11 +224,7 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
                 raise SettingsError(f"{stale} cannot be used with {name}: {reason}. Leave out one of them.")
         if self.max_staleness and self.world_size > 1:
             raise SettingsError(f"{stale} works in one process, and there are {self.world_size}. Leave it out.")
-        if self.max_staleness and not self.batches_ahead:
-            raise SettingsError(
-                f"{stale} is less than the updates that a batch serves, so sampling could not run ahead. Raise it, or "
-                "lower steps_per_generation or num_iterations."
-            )
+        _ = self.batches_ahead
         if self.correction != "none" and not (self.use_vllm or self.max_staleness):
             raise SettingsError(
                 f"{correction} compares the sampler with the trainer, and here the trainer itself samples. Leave it "

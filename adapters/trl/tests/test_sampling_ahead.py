@@ -253,7 +253,7 @@ def test_evaluations_and_a_resumed_run(trainer, tmp_path):
         ({"max_staleness": 1, "use_vllm": True}, "max_staleness=1 cannot be used with use_vllm: TRL gives vLLM"),
         ({"max_staleness": 1, "cast_lm_head_to_fp32": True}, "cannot be used with cast_lm_head_to_fp32"),
         ({"max_staleness": 1, "use_transformers_continuous_batching": True}, "no continuous batching"),
-        ({"max_staleness": 1, "num_iterations": 2}, "less than the updates that a batch serves"),
+        ({"max_staleness": 1, "num_iterations": 2, "max_steps": 2}, "less than the 2 updates that a batch serves"),
         ({"max_staleness": -1}, "max_staleness=-1"),
         ({"correction": "tis"}, "correction='tis' compares the sampler with the trainer"),
         ({"correction": "tis", "use_vllm": True}, "correct the same twice"),
@@ -271,7 +271,7 @@ def test_what_cannot_work_is_refused(settings, changes, message):
 
 def test_batches_ahead_are_whole(settings):
     assert settings(max_staleness=3).batches_ahead == 3
-    several = {"gradient_accumulation_steps": 1, "steps_per_generation": 2}
+    several = {"gradient_accumulation_steps": 1, "steps_per_generation": 2, "max_steps": 2}
     assert settings(max_staleness=3, **several).batches_ahead == 1
 
 

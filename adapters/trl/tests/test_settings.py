@@ -58,7 +58,10 @@ SAVED = {"save_strategy": "steps", "max_steps": 6}
         ({"generation_kwargs": {"top_p": 0.5}}, "generation_kwargs={'top_p': 0.5} samples"),
         ({"generation_kwargs": {"temperature": 0.5}}, "Set temperature only"),
         ({"max_steps": -1}, "no epochs"),
-        ({"num_iterations": 2}, "max_steps=1 is not a multiple of 2, .*the rest of the last batch would not be trained"),
+        (
+            {"num_iterations": 2},
+            "max_steps=1 is not a multiple of 2, .*the rest of the last batch would not be trained",
+        ),
         ({**SEVERAL, "max_steps": 3}, "max_steps=3 is not a multiple of 2"),
         ({**SEVERAL, "num_iterations": 2, "max_steps": 6}, "max_steps=6 is not a multiple of 4"),
         ({**SAVED, **SEVERAL, "save_steps": 1}, "save_steps=1 is not a multiple of 2, .*no checkpoint has the rest"),
