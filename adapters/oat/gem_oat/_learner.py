@@ -22,6 +22,7 @@ from gem_oat._args import GemOatArgs
 from gem_oat._data import NumberedRows, PlaceholderPrompts
 from gem_oat._status import RunStatus, reported
 from gem_oat._transitions import EpisodeData, batch_episodes, pad_rows, turn_rows
+from gem_train.defaults import acting
 from gem_train.metrics import announcement, rollout_metrics
 from gem_train.playing import prepare_process
 from gem_train.recording import report_update
@@ -253,7 +254,8 @@ class GemLearner(PPOLearner):
 
     def _announce(self) -> None:
         if not self._announced and self.strategy.is_rank_0():
-            print(announcement(self.args.advantage, self.args.gamma, "turn", self._metrics), flush=True)
+            shown = acting("gem_oat", functools.partial(getattr, self.args))
+            print(announcement(self.args.advantage, self.args.gamma, "turn", self._metrics, shown), flush=True)
         self._announced = True
 
     # -- evaluation and metrics --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import functools
 import math
 import time
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import ray
@@ -19,6 +20,7 @@ from gem_openrlhf._images import ImageIds
 from gem_openrlhf._rows import RESULT
 from gem_openrlhf._samples import TurnSamplesGenerator
 from gem_openrlhf.settings import TrainerSettings, updates_per_batch, updates_per_pass
+from gem_train.defaults import acting
 from gem_train.metrics import announcement
 from gem_train.playing import prepare_process
 from gem_train.report import RunReport
@@ -132,7 +134,8 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         if not self._announced and "advantage/turns" in status:
             self._announced = True
             settings = self.args.gem
-            print(announcement(settings.advantage, settings.gamma, settings.row, status), flush=True)
+            shown = acting("gem_openrlhf", lambda name: attrgetter(name)(self.args))
+            print(announcement(settings.advantage, settings.gamma, settings.row, status, shown), flush=True)
 
 
 @ray.remote

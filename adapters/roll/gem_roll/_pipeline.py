@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import wait
 from dataclasses import replace
 from numbers import Real
+from operator import attrgetter
 from typing import Any
 
 import ray
@@ -21,6 +22,7 @@ from gem_roll._recording import ENTROPIES, BatchRecord
 from gem_roll._rows import METADATA, RowMetadata, turn_table
 from gem_roll._worker import ACCUMULATION, TurnActorWorker
 from gem_roll.settings import ROLLSettings
+from gem_train.defaults import acting
 from gem_train.metrics import announcement
 from gem_train.recording import log_exceptions, needs_token_values, record
 from gem_train.report import RunReport
@@ -133,7 +135,8 @@ class TurnPipeline(AgenticPipeline):
         if not self._announced:
             self._announced = True
             settings = self._settings
-            print(announcement(settings.advantage, settings.gamma, settings.row, metrics), flush=True)
+            shown = acting("gem_roll", lambda name: attrgetter(name)(self.pipeline_config))
+            print(announcement(settings.advantage, settings.gamma, settings.row, metrics, shown), flush=True)
 
 
 class _Reporting:

@@ -49,8 +49,8 @@ class Row(msgspec.Struct, frozen=True):
     prompt_length: int
     """Number of ids before the first response."""
     logprobs: Logprobs | None
-    """One for each id, 0 for ids that were not sampled; `None` if any sampled id has none (NaN). No framework can weight
-    a row of which it knows a part."""
+    """One for each id, 0 for ids that were not sampled; `None` if any sampled id has none (NaN), because no framework
+    can weight a row of which it knows a part."""
     turns: list[TurnSpan]
     """The turns, in the order of their positions."""
     images: list[RowImage] = []

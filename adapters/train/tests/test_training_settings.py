@@ -244,9 +244,10 @@ def test_arguments_of_one_environment_need_not_be_known_to_the_other_split() -> 
 
 def test_the_announcement_names_what_is_at_work() -> None:
     metrics = {"advantage/turns": 40.0, "advantage/return_mean": 0.5, "advantage/return_std": 0.25}
-    line = announcement("rebn", 0.9, "turn", {**metrics, **rollout_metrics([], 3), "rollout/episodes": 8.0})
+    line = announcement("rebn", 0.9, "turn", {**metrics, **rollout_metrics([], 3), "rollout/episodes": 8.0}, "beta=0.1")
     assert line == (
-        "rebn active: 40 turns from 8 episodes, return-to-go mean 0.500, std 0.250, gamma 0.9; a row is a turn"
+        "rebn active: 40 turns from 8 episodes, return-to-go mean 0.500, std 0.250, gamma 0.9; a row is a turn; "
+        "acting: beta=0.1"
     )
     assert rollout_metrics([], 3)["rollout/dropped"] == 3.0
 

@@ -170,6 +170,12 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
                 "mask_truncated_completions=True drops a whole row because of its last response. Truncated responses "
                 f"are invalid actions here, which the environment's reward reflects. {SILENT} Leave it out."
             )
+        for name, kept in (("reward_weights", None), ("multi_objective_aggregation", "sum_then_normalize")):
+            if (found := getattr(self, name)) != kept:
+                raise SettingsError(
+                    f"{self.spelled(name, found)} has no effect, because advantages come from the environments' "
+                    "rewards alone. Leave it out."
+                )
         if self.scale_rewards != "group":
             raise SettingsError(
                 f"scale_rewards={self.scale_rewards!r} has no effect, because the estimator decides the scale. "

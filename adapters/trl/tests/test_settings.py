@@ -21,7 +21,6 @@ from gem_core.errors import (
 from gem_train.records import read_episodes
 from gem_trl import _config
 
-
 SEVERAL = {"gradient_accumulation_steps": 1, "steps_per_generation": 2}
 SAVED = {"save_strategy": "steps", "max_steps": 6}
 
@@ -118,7 +117,7 @@ def test_checkpoints_are_where_batches_are_whole(settings):
 def test_a_checkpoint_between_the_updates_of_a_batch_is_refused(trainer, tmp_path):
     trainer(**{**SAVED, "max_steps": 2}, save_steps=1).train()
     again = trainer(**SAVED, **SEVERAL, save_steps=2)
-    with pytest.raises(SettingsError, match="the checkpoint of update 1 is between .* a multiple of 2 updates"):
+    with pytest.raises(SettingsError, match=r"the checkpoint of update 1 is between .* a multiple of 2 updates"):
         again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
     again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     assert again.state.global_step == 6

@@ -20,8 +20,8 @@ from gem_train.results import EpisodeResult
 from gem_verl._images import reader_of
 from gem_verl._policy import ServerPolicy
 from gem_verl._rows import episode_rows, report_row
-from gem_verl.checks import updates_per_batch
 from gem_verl._runner import ends_of, shared_runner
+from gem_verl.checks import updates_per_batch
 
 NAME = "gem"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
+from gem_train.defaults import acting
 from gem_train.metrics import announcement
 from gem_train.recording import log_exceptions, needs_token_values, record, report_update
 from gem_train.report import RunReport
@@ -308,7 +310,8 @@ class TurnTrainer(PPOTrainerSync):
             return
         self._announced = True
         gamma = self.config.algorithm.gamma
-        print(announcement(self._advantage, gamma, self._settings.row, metrics), flush=True)
+        shown = acting("gem_verl", functools.partial(OmegaConf.select, self.config))
+        print(announcement(self._advantage, gamma, self._settings.row, metrics, shown), flush=True)
 
 
 def _with_verls_own(settings: VerlSettings, config: DictConfig) -> VerlSettings:
