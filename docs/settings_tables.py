@@ -26,14 +26,14 @@ DEFAULTS = """# Settings of the frameworks: what acts
 
 <!-- Written by docs/settings_tables.py from the defaults.csv of each adapter. -->
 
-Each framework has settings of its own that touch rewards, advantages, the loss, lengths, sampling, the age of tokens or the number of updates. A
-default of theirs may change what is trained without a word. These tables judge every one:
+Each framework has settings of its own that touch rewards, advantages, the loss, lengths, sampling, the age of tokens or
+the number of updates. A default of theirs may change what is trained without a word. These tables judge every one:
 
-- `shown`: it acts, and the first line of a run ("rebn active: ...; acting: ...") names it with its value, unless that is the neutral one. Where the
-  neutral value is not the framework's default, this adapter sets it; another value is used if you give it.
+- `shown`: it acts, and the first line of a run ("rebn active: ...; acting: ...") names it with its value, unless that
+  is the neutral one.
 - `refused`: any value but the neutral one is an error.
 - `neutral`: it has no effect here.
-- `users`: a choice such as the size of a batch, or one that only acts with another setting.
+- `users`: a choice such as the size of a batch, or a setting that only acts with another one.
 
 A test of each adapter reads the installed framework, and fails where a setting is new, gone or has another default."""
 START, END = "<!-- settings: written by docs/settings_tables.py -->", "<!-- end of settings -->"
