@@ -149,7 +149,7 @@ def _train(record: str, updates: int) -> tuple[float, int]:
         args = TurnGRPOConfig(
             folder, env=[env], per_device_train_batch_size=128, max_steps=updates, max_completion_length=4, seed=0,
             logging_steps=10**6, save_strategy="no", report_to=[], disable_tqdm=True, record=record,
-            record_folder=str(Path(folder) / "records"),
+            record_folder=None if record == "none" else str(Path(folder) / "records"),
         )  # fmt: skip
         spent = _cpu(TurnGRPOTrainer(model, args, tokenizer).train)
         recorded = [] if record == "none" else read_episodes(args.record_folder)

@@ -1,4 +1,5 @@
-"""Writes the table of settings into the page of each adapter, from the settings that the adapter declares.
+"""Writes the table of settings into the page of each adapter, from the settings that the adapter declares, and
+docs/defaults.md from the adapters' tables of their frameworks' settings.
 
 python docs/settings_tables.py            # write
 python docs/settings_tables.py --check    # fail if a table is not what it would write
@@ -16,9 +17,25 @@ from typing import Any
 
 from gem_core.plugins import manager
 from gem_core.specs import AdapterSpec
+from gem_train.defaults import framework_settings
 from gem_train.settings import RunSettings
 
 FOLDER = Path(__file__).parents[1] / "adapters"
+DEFAULTS_PAGE = Path(__file__).with_name("defaults.md")
+DEFAULTS = """# Settings of the frameworks: what acts
+
+<!-- Written by docs/settings_tables.py from the defaults.csv of each adapter. -->
+
+Each framework has settings of its own that touch rewards, advantages, the loss, lengths, sampling, the age of tokens or
+the number of updates. A default of theirs may change what is trained without a word. These tables judge every one:
+
+- `shown`: it acts, and the first line of a run ("rebn active: ...; acting: ...") names it with its value, unless that
+  is the neutral one.
+- `refused`: any value but the neutral one is an error.
+- `neutral`: it has no effect here.
+- `users`: a choice such as the size of a batch, or a setting that only acts with another one.
+
+A test of each adapter reads the installed framework, and fails where a setting is new, gone or has another default."""
 START, END = "<!-- settings: written by docs/settings_tables.py -->", "<!-- end of settings -->"
 
 
@@ -70,9 +87,22 @@ def page(adapter: AdapterSpec) -> tuple[Path, str]:
     return path, text
 
 
+def defaults_page(adapters: list[AdapterSpec]) -> tuple[Path, str]:
+    """docs/defaults.md: what the frameworks' own settings do, a table for each adapter."""
+    parts = [DEFAULTS]
+    for adapter in adapters:
+        lines = ["| setting | its default | here | neutral | |", "| --- | --- | --- | --- | --- |"]
+        for one in framework_settings(str(adapter.entry_point)):
+            neutral = f"`{one.neutral}`" if one.neutral else ""
+            lines.append(f"| `{one.setting}` | `{one.default}` | {one.here} | {neutral} | {one.why} |")
+        parts += [f"## [{adapter.distribution}](../adapters/{adapter.id}/README.md)", "\n".join(lines)]
+    return DEFAULTS_PAGE, "\n\n".join(parts) + "\n"
+
+
 def main(arguments: list[str]) -> None:
     adapters = [one.spec for one in manager.all_registrations("gem_adapters")]
-    stale = [(path, text) for path, text in map(page, adapters) if path.read_text() != text]
+    pages_now = [*map(page, adapters), defaults_page(adapters)]
+    stale = [(path, text) for path, text in pages_now if not path.exists() or path.read_text() != text]
     if arguments == ["--check"] and stale:
         pages = ", ".join(str(path) for path, _ in stale)
         sys.exit(f"{pages}: out of date. Next: python docs/settings_tables.py")

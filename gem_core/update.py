@@ -15,8 +15,7 @@ from gem_core.turn_batch import FloatArray, IntArray
 class Update:
     """The turns that one process trained on: one entry per turn, N in all, of E episodes.
 
-    Numbers per token are those of the weights before the update, at the temperature of the loss. An episode may be part
-    of several updates, and its turns of several processes.
+    Numbers per token are those of the weights before the update, at the loss's temperature. Updates may share episodes.
     """
 
     number: int
@@ -41,3 +40,5 @@ class Update:
     """The process that trained on these turns; each process reports its own."""
     ranks: int = 1
     """How many processes train."""
+    version: int | None = None
+    """Updates of the policy before this one, if `number` counts batches of several; otherwise `None`."""

@@ -75,6 +75,11 @@ class GemOatArgs(PPOArgs, OatSettings):
         """Number of updates per pass over a batch."""
         return self.rollout_batch_size // self.train_batch_size
 
+    @property
+    def updates_per_batch(self) -> int:
+        """Number of updates on each batch."""
+        return self.updates * self.num_ppo_epochs
+
 
 # tyro reads the help of flags from here.
 GemOatArgs.__doc__ = f"{GemOatArgs.__doc__}\n    Args:\n" + "\n".join(

@@ -35,7 +35,7 @@ FIXED: dict[str, tuple[Any, str]] = {
     "whiten_rewards": (False, "the estimator decides the scale; use --advantage rebn"),
     "whiten_adv": (False, "the estimator decides the scale; use --advantage rebn"),
     "reinforce_update": (False, "Oat 0.2.4 divides by zero after such an update"),
-    "asynchronous": (False, "weights would change in the middle of an episode, half of them; use --max_staleness 1"),
+    "asynchronous": (False, "weights would change in the middle of an episode, half of them; use --max_staleness"),
     "dry_run": (False, "it trains on made-up tokens without log-probabilities"),
     "learn_rm": (False, "environments give the rewards"),
     "rnd_seed": (False, "it would apply to the learners only, and tasks come from the actors; change --seed"),
@@ -202,7 +202,7 @@ def _check_sizes(args: GemOatArgs) -> None:
 
 
 def _check_settings(args: GemOatArgs) -> None:
-    args.check()
+    args.check("" if args.eval_steps > 0 else "--eval_steps")
     args.check_groups(args.group_size, f"--group_size {args.group_size}")
     _ = [*_rollouts(args)]
 
@@ -270,10 +270,11 @@ def _check_environments(args: GemOatArgs) -> None:
 def _check_ahead(args: GemOatArgs) -> None:
     if not args.max_staleness:
         return
-    if args.max_staleness > 1:
+    updates = args.updates_per_batch
+    if args.batches_within_bound(updates, "--train_batch_size or --num_ppo_epochs") > 1:
         raise SettingsError(
             f"--max_staleness {args.max_staleness}: an actor of Oat plays one batch at a time, so it can be one batch "
-            "ahead. Use --max_staleness 1."
+            f"ahead, and a batch serves {updates} updates. Use --max_staleness {updates}."
         )
     share = args.rollout_batch_size_per_device * args.num_gpus_per_actor
     other = {

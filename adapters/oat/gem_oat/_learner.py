@@ -22,6 +22,7 @@ from gem_oat._args import GemOatArgs
 from gem_oat._data import NumberedRows, PlaceholderPrompts
 from gem_oat._status import RunStatus, reported
 from gem_oat._transitions import EpisodeData, batch_episodes, pad_rows, turn_rows
+from gem_train.defaults import acting
 from gem_train.metrics import announcement, rollout_metrics
 from gem_train.playing import prepare_process
 from gem_train.recording import report_update
@@ -81,7 +82,7 @@ class GemLearner(PPOLearner):
         # An engine that sampled between two parameters would sample with a mixture of old and new weights.
         self._at_actors("hold")
         super()._broadcast_to_vllm()
-        self._at_actors("release", self.steps)
+        self._at_actors("release", self.steps * self.args.updates_per_batch)
 
     def _at_actors(self, method: str, *arguments: Any) -> None:
         if self.strategy.is_group_rank_0():
@@ -101,8 +102,7 @@ class GemLearner(PPOLearner):
         episodes = [summary for summary, _ in everyone if summary is not None]
         if self._report is not None:
             self._report.see(episodes)
-        # Oat counts batches, and so do the versions of actors.
-        self._metrics = rollout_metrics(episodes, sum(dropped for _, dropped in everyone), self.steps - 1)
+        self._metrics = rollout_metrics(episodes, sum(dropped for _, dropped in everyone), self._version)
         rows, self._turns = turn_rows(data_list, self.args)
         self._episodes = batch_episodes(data_list)
         most = max(self._gather(len(rows)))
@@ -238,7 +238,13 @@ class GemLearner(PPOLearner):
             entropies=entropies,
             rank=dist.get_rank(),
             ranks=dist.get_world_size(),
+            version=self._version,
         )
+
+    @property
+    def _version(self) -> int:
+        """Updates of the policy before this batch; Oat counts batches."""
+        return (self.steps - 1) * self.args.updates_per_batch
 
     def _gather(self, part: Any) -> list[Any]:
         """The parts of all learners, in the order of their ranks."""
@@ -248,7 +254,8 @@ class GemLearner(PPOLearner):
 
     def _announce(self) -> None:
         if not self._announced and self.strategy.is_rank_0():
-            print(announcement(self.args.advantage, self.args.gamma, "turn", self._metrics), flush=True)
+            shown = acting("gem_oat", functools.partial(getattr, self.args))
+            print(announcement(self.args.advantage, self.args.gamma, "turn", self._metrics, shown), flush=True)
         self._announced = True
 
     # -- evaluation and metrics --------------------------------------------------------------------------------------

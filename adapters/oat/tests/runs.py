@@ -198,12 +198,12 @@ def arguments(model: Path, **changes: Any) -> GemOatArgs:
         "lr_warmup_ratio": 0.0,
         "max_norm": 0.0,
         "eval_steps": -1,
-        "eval_episodes": 4,
         "truncated_is_invalid": False,
         "master_addr": "127.0.0.1",
         "save_path": str(model / "out"),
     }
-    return GemOatArgs(**{**settings, **changes})
+    evaluated = {"eval_episodes": 4} if changes.get("eval_steps", -1) > 0 else {}
+    return GemOatArgs(**{**settings, **evaluated, **changes})
 
 
 def train(

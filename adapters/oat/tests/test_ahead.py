@@ -250,7 +250,9 @@ def test_the_engine_does_not_sample_while_it_is_held() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"max_staleness": 2}, "--max_staleness 2: an actor of Oat plays one batch at a time"),
+        ({"max_staleness": 2}, "--max_staleness 2: an actor of Oat plays one batch .* Use --max_staleness 1"),
+        ({"max_staleness": 6, "train_batch_size": 4}, "a batch serves 3 updates. Use --max_staleness 3"),
+        ({"max_staleness": 3, "num_ppo_epochs": 4}, "--max_staleness 3 is less than the 4 updates"),
         ({"max_staleness": 1, "sync_params_every": 2}, "--sync_params_every 2 makes tokens older"),
         ({"max_staleness": 1, "max_concurrent": 6}, "--max_concurrent 6 makes tokens older"),
         ({"max_staleness": 1, "vllm_sleep": True}, "--vllm_sleep frees the engine's memory during updates"),

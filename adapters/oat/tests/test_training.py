@@ -240,7 +240,11 @@ def test_no_episode_is_lost(groups: Run):
 
 def test_staleness_is_that_of_the_sampled_versions(groups: Run):
     versions = [[one for item in summaries(groups, batch) for one in item.versions] for batch in range(6)]
+    updates = 3  # on each batch of 12 episodes, 4 for each
+    assert groups.learner.model.model.global_steps == 6 * updates
     for batch, (known, info) in enumerate(zip(versions, groups.learner.info, strict=True)):
+        assert {one % updates for one, _ in known} == {0}
+        batch *= updates
         tokens = sum(count for _, count in known)
         assert info["staleness/mean"] == pytest.approx(sum((batch - one) * count for one, count in known) / tokens)
         assert info["staleness/max"] == batch - min(one for one, _ in known)

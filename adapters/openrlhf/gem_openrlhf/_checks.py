@@ -15,7 +15,7 @@ from typing import Any
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_openrlhf._images import FLAG, ImageIds, plain_tokenizer
-from gem_openrlhf.settings import OpenRLHFSettings
+from gem_openrlhf.settings import OpenRLHFSettings, updates_per_batch
 from gem_train.checks import (
     SILENT,
     check_aggregation,
@@ -54,6 +54,10 @@ FIXED: dict[str, tuple[Any, str]] = {
 """Flags of OpenRLHF that must keep these values: another value would change the algorithm or do nothing, without a
 message."""
 
+NEUTRAL: dict[str, Any] = {"reward.clip_range": None}
+"""Flags of OpenRLHF whose defaults would change what is trained, each with the value that does not. A default of
+OpenRLHF clips rewards to [-10, 10]; this one leaves them as the environment gives them."""
+
 AT_LEAST_ONE = (
     "vllm.num_engines",
     "data.max_len",
@@ -83,6 +87,15 @@ def check_flags(flags: Sequence[str]) -> None:
         reason = next((why for ours, why in OURS.items() if name.startswith("--") and ours.startswith(name)), None)
         if reason:
             raise SettingsError(f"{flag} cannot be used: {reason}")
+
+
+def make_neutral(args: SimpleNamespace, flags: Sequence[str]) -> None:
+    """Give the arguments in `NEUTRAL` their values, unless a flag sets them, in full or abbreviated."""
+    given = {flag.partition("=")[0] for flag in flags if flag.startswith("--")}
+    for name, value in NEUTRAL.items():
+        if not any(f"--{name}".startswith(flag) for flag in given):
+            group, _, field = name.rpartition(".")
+            setattr(attrgetter(group)(args), field, value)
 
 
 def check_agent(path: Path) -> None:
@@ -203,16 +216,21 @@ def _check_numbers(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
 
 
 def _check_settings(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
-    settings.check()
+    settings.check("" if args.eval.steps > 0 else "--eval.steps")
     size = args.rollout.n_samples_per_prompt
     settings.check_groups(size, f"--rollout.n_samples_per_prompt {size}")
-    stale, queue = settings.max_staleness, args.train.async_queue_size
-    if stale and args.train.async_enable and queue != stale:
+    ahead, queue = batches_ahead(settings, args), args.train.async_queue_size
+    if ahead and args.train.async_enable and queue != ahead:
         raise SettingsError(
-            f"--gem.max_staleness {stale} is not --train.async_queue_size {queue}, which bounds staleness, too. "
-            "Leave out --train.async_enable and --train.async_queue_size."
+            f"--gem.max_staleness {settings.max_staleness} lets {ahead} batches be ahead, but --train.async_queue_size "
+            f"is {queue}. Leave out --train.async_enable and --train.async_queue_size."
         )
     _rollout(settings, args)
+
+
+def batches_ahead(settings: OpenRLHFSettings, args: SimpleNamespace) -> int:
+    """How many batches may be ahead, within `--gem.max_staleness`. Raises `SettingsError` if none."""
+    return settings.batches_within_bound(updates_per_batch(args), "--train.batch_size or --train.max_epochs")
 
 
 def check_model(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:

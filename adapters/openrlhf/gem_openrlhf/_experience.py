@@ -74,15 +74,16 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
     def _memory(self) -> dict[str, Any]:
         return {}
 
-    def expect(self, turns: TurnTable, update: int, episodes: Sequence[str]) -> None:
+    def expect(self, turns: TurnTable, batch: int, version: int, episodes: Sequence[str]) -> None:
         """Prepare for the batch that comes next.
 
         Args:
             turns: the turns of the batch.
-            update: the number of the update, counted from 1.
+            batch: the number of the batch, counted from 1.
+            version: updates of the policy before it.
             episodes: `Episode.id` of each episode.
         """
-        self._turns, self._update, self._episodes = turns, update, episodes
+        self._turns, self._number, self._version, self._episodes = turns, batch, version, episodes
 
     def make_experience(self, samples_list: list[Experience]) -> list[Experience]:
         """OpenRLHF's method, which averages over the tokens of each row."""
@@ -118,12 +119,13 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
 
     def _record(self, experiences: Sequence[Experience], returns: NDArray[np.float64]) -> None:
         report_update(
-            self._update,
+            self._number,
             self._turns,
             self._episodes,
             advantages=[_array(one.advantages) for one in experiences],
             returns=returns,
             logprobs=[_array(one.action_log_probs) for one in experiences],
+            version=self._version,
         )
 
     def _rewards(self) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from openrlhf.utils import config
 
 from gem_core.registry import advantage_spec
 from gem_openrlhf._ahead import together
-from gem_openrlhf._checks import check, check_agent, check_flags, check_model
+from gem_openrlhf._checks import batches_ahead, check, check_agent, check_flags, check_model, make_neutral
 from gem_openrlhf._images import ImageIds
 from gem_openrlhf._tasks import LABEL, PROMPT, write_tasks
 from gem_openrlhf.settings import OpenRLHFSettings, parse, usage
@@ -121,6 +121,7 @@ def _prepare(
 ) -> SimpleNamespace:
     """OpenRLHF's arguments, checked and completed from the flags `--gem.*`; OpenRLHF continues with these."""
     args = hierarchize(flat)
+    make_neutral(args, sys.argv[1:])
     settings = check(settings, args)
     # The processes of a Ray cluster may have other working directories.
     named = {"report": settings.report, "record_folder": settings.record_folder}
@@ -128,9 +129,9 @@ def _prepare(
     settings = dataclasses.replace(settings, **folders)
     folder = Path(args.ckpt.path).resolve()
     args.gem = settings
-    if settings.max_staleness:
-        # `together` has one slot more, and each slot becomes free later: after the update on its batch.
-        args.train.async_enable, args.train.async_queue_size = True, settings.max_staleness + together(args)
+    if ahead := batches_ahead(settings, args):
+        # `together` has one slot more, and each slot becomes free later: after the updates on its batch.
+        args.train.async_enable, args.train.async_queue_size = True, ahead + together(args)
     args.train.agent_func_path = str(agent)
     # OpenRLHF creates a critic for `gae`. Its own estimators are not used.
     args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"

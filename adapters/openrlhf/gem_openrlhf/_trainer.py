@@ -6,6 +6,7 @@ import functools
 import math
 import time
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import ray
@@ -18,7 +19,8 @@ from gem_openrlhf._experience import TurnExperienceMaker, batch_episodes, row_ex
 from gem_openrlhf._images import ImageIds
 from gem_openrlhf._rows import RESULT
 from gem_openrlhf._samples import TurnSamplesGenerator
-from gem_openrlhf.settings import TrainerSettings
+from gem_openrlhf.settings import TrainerSettings, updates_per_batch, updates_per_pass
+from gem_train.defaults import acting
 from gem_train.metrics import announcement
 from gem_train.playing import prepare_process
 from gem_train.report import RunReport
@@ -62,7 +64,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         """OpenRLHF's method, which both trainers call first. It has the step at which a resumed run continues."""
         states: dict[str, Any] = super().init_checkpoint_states()
         self._report = self.args.gem.open_report(self.args.gem.steps, states["global_step"])
-        self._version = states["global_step"]
+        self._version = states["global_step"] * updates_per_batch(self.args)
         return states
 
     def fit(self, global_step: int = 0) -> None:
@@ -78,12 +80,14 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         results = [one for sample in rollout_samples for one in sample.info[RESULT][0].each]
         rows, turns = training_rows(results, self._multiple(), self._ranks())
         status: dict[str, Any] = {}
+        updates = updates_per_batch(self.args)
+        before = global_step * updates
         if rows:
-            self.experience_maker.expect(turns, global_step + 1, batch_episodes(results, turns))
-            self._version = global_step + 1
+            self.experience_maker.expect(turns, global_step + 1, before, batch_episodes(results, turns))
+            self._version = before + updates
             status, _ = super().train_step([row_experience(row, self._images) for row in rows], global_step)
             status.update(self.experience_maker.metrics)
-        status.update(result_metrics(results, global_step))
+        status.update(result_metrics(results, before))
         if self._report is not None:
             self._report.see(summary for one in results for summary in one.summaries)
         self._announce(status)
@@ -121,15 +125,17 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
     def _multiple(self) -> int:
         """The number of rows must be a multiple of this."""
         args = self.args
-        updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
         # Batches for log-probabilities and batches for training must both be full.
-        return self._ranks() * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)
+        return self._ranks() * math.lcm(
+            args.rollout.micro_batch_size, updates_per_pass(args) * args.train.micro_batch_size
+        )
 
     def _announce(self, status: dict[str, Any]) -> None:
         if not self._announced and "advantage/turns" in status:
             self._announced = True
             settings = self.args.gem
-            print(announcement(settings.advantage, settings.gamma, settings.row, status), flush=True)
+            shown = acting("gem_openrlhf", lambda name: attrgetter(name)(self.args))
+            print(announcement(settings.advantage, settings.gamma, settings.row, status, shown), flush=True)
 
 
 @ray.remote

@@ -12,6 +12,7 @@ from openrlhf.trainer.ray import ppo_actor, ppo_critic
 
 from gem_openrlhf._actors import plain_class
 from gem_openrlhf._averages import safe_averages, weighed
+from gem_openrlhf.settings import updates_per_pass
 
 _PolicyModelActor = plain_class(ppo_actor.PolicyModelActor)
 _CriticModelActor = plain_class(ppo_critic.CriticModelActor)
@@ -50,7 +51,7 @@ class TurnCriticActor(_CriticModelActor):
 def split_evenly(strategy: Any, engine: Any, buffer: NaiveReplayBuffer) -> None:
     """Make DeepSpeed accumulate micro-batches so that this batch has the number of updates that the flags set."""
     args = strategy.args
-    updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
+    updates = updates_per_pass(args)
     micro_batches = len(buffer) // args.train.micro_batch_size // updates
     if torch.distributed.get_rank() == 0 and micro_batches * args.train.micro_batch_size * updates != len(buffer):
         raise RuntimeError(f"{len(buffer)} rows cannot be divided into {updates} updates of full micro-batches")

@@ -58,6 +58,16 @@ def parse(flags: Sequence[str]) -> tuple[OpenRLHFSettings, list[str]]:
     return OpenRLHFSettings(**values), rest
 
 
+def updates_per_pass(args: Any) -> int:
+    """Updates of the policy in a pass over a batch, by OpenRLHF's arguments."""
+    return args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
+
+
+def updates_per_batch(args: Any) -> int:
+    """Updates of the policy on each batch, by OpenRLHF's arguments."""
+    return updates_per_pass(args) * args.train.max_epochs
+
+
 def usage() -> str:
     """The help of the flags `--gem.*`."""
     return _parser().format_help()

@@ -56,7 +56,7 @@ class Step:
             one.values = torch.randn(shape, generator=generator) if advantage == "gae" else None
         self.kl = [row.clone() for one in experiences for row in one.kl]
         self.values = [row.clone() for one in experiences if one.values is not None for row in one.values]
-        maker.expect(self.turns, 1, [])
+        maker.expect(self.turns, 1, 0, [])
         self.experiences: list[Experience] = maker.compute_advantages_and_returns(experiences)
 
     def items(self) -> list[Experience]:

@@ -87,6 +87,7 @@ def test_completed_arguments(
     ("flags", "size"),
     [
         ([], 2),
+        (["--train.max_epochs", "2"], 1),  # four updates are two batches
         (["--train.partial_rollout_enable"], 3),  # slots that become free after an update
         (["--train.partial_rollout_enable", "--algo.dynamic_filtering_enable"], 2),
     ],
@@ -104,7 +105,7 @@ def test_the_queue_bounds_staleness(
     args = arguments(model, "--ckpt.path", str(tmp_path), "--rollout.n_samples_per_prompt", "2", *flags)
     monkeypatch.setattr(config, "hierarchize", lambda made: made)
     made: list[Any] = []
-    run(lambda: made.append(config.hierarchize(args)), "--gem.max_staleness", "2")
+    run(lambda: made.append(config.hierarchize(args)), "--gem.max_staleness", "4")  # two updates on each batch
     (found,) = made
     assert (found.train.async_enable, found.train.async_queue_size) == (True, size)
 

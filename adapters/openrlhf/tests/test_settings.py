@@ -50,7 +50,11 @@ def test_accepted(checked):
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (["--gem.max_staleness", "2", "--train.async_enable"], "is not --train.async_queue_size 1"),
+        (
+            ["--gem.max_staleness", "2", "--train.async_enable"],
+            "--gem.max_staleness 2 lets 2 batches be ahead, but --train.async_queue_size is 1",
+        ),
+        (["--gem.max_staleness", "1", "--train.max_epochs", "2"], "--gem.max_staleness 1 is less than the 2 updates"),
         (["--gem.filter_groups", "success"], "Use --algo.dynamic_filtering_enable"),
         (["--gem.correction", "tis"], "Use --algo.advantage.is_correction_level"),
         # the run
@@ -93,7 +97,11 @@ def test_accepted(checked):
         (["--gem.vector_workers", "0"], "--gem.vector_workers 0: Expected `int` >= 1"),
         (["--gem.max_concurrent", "0"], "--gem.max_concurrent 0: Expected `int` >= 1"),
         ([*TWO, "--gem.max_concurrent", "1"], "--gem.max_concurrent 1: 2 environment ids for 1 slots"),
-        ([*TWO, "--gem.eval_episodes", "1"], "--gem.eval_episodes 1"),
+        (
+            [*TWO, "--gem.eval_episodes", "1", "--eval.steps", "1"],
+            "--gem.eval_episodes 1: 2 environment ids for 1 slots",
+        ),
+        (["--gem.eval_episodes", "4"], "--gem.eval_episodes 4 has no effect without evaluations, which --eval.steps"),
         (["--gem.env_timeout", "0"], "--gem.env_timeout 0.0: Expected `float` > 0"),
         (["--gem.env_retries", "-1"], "--gem.env_retries -1: Expected `int` >= 0"),
         (["--gem.max_env_failure_share", "1.5"], "--gem.max_env_failure_share 1.5: Expected `float` < 1.0"),
@@ -134,7 +142,7 @@ def test_unknown_names(checked):
     with pytest.raises(NotFoundError, match=r"game:Corrido-v0.*Did you mean"):
         checked("--gem.env", "game:Corrido-v0")
     with pytest.raises(NotFoundError, match="game:Corrido-v0"):
-        checked("--gem.eval_env", "game:Corrido-v0")
+        checked("--gem.eval_env", "game:Corrido-v0", "--eval.steps", "1")
     with pytest.raises(NotFoundError, match="rebm"):
         checked("--gem.advantage", "rebm")
     with pytest.raises(EnvKwargsError, match="turns"):

@@ -23,7 +23,7 @@ def trainer(request: pytest.FixtureRequest, arguments: Callable[..., SimpleNames
     made = plain_class(request.param).__new__(plain_class(request.param))
     made.args = arguments("--rollout.micro_batch_size=3", "--train.batch_size=4", "--train.micro_batch_size=2")
     made.args.gem = OpenRLHFSettings(env=["test:Babble-v0"], steps=2)
-    made.experience_maker = SimpleNamespace(expect=lambda turns, update, episodes: None, metrics={})
+    made.experience_maker = SimpleNamespace(expect=lambda turns, batch, version, episodes: None, metrics={})
     made.actor_model_group = made.reference_model_group = object()
     made.critic_model_group = None
     made._report, made._announced = RunReport(2, "test", live=False, folder=tmp_path), False
@@ -100,5 +100,7 @@ def test_the_active_estimator_is_announced_once(trainer, capsys: pytest.CaptureF
     trainer._announce(metrics)
     trainer._announce(metrics)
     assert capsys.readouterr().out == (
-        "rebn active: 8 turns from 8 episodes, return-to-go mean 8.000, std 8.000, gamma 1.0; a row is an episode\n"
+        "rebn active: 8 turns from 8 episodes, return-to-go mean 8.000, std 8.000, gamma 1.0; a row is an episode; "
+        "acting: reward.clip_range=(-10, 10), algo.kl.init_coef=0.01, actor.eps_clip=0.2, "
+        "actor.eps_clip_low_high=(0.2, 0.2), actor.max_norm=1.0\n"
     )

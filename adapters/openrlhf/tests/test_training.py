@@ -436,7 +436,6 @@ def matches(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
         *("--gem.seed", str(pairs_match.FRAGILE_SEED)),
         *("--gem.env_failure", "raise"),
         *("--gem.advantage", "rae"),
-        *("--reward.clip_range", "-100", "100"),  # by default OpenRLHF cuts rewards at 10, which a match exceeds
         *("--gem.steps", "20"),
         *("--algo.kl.init_coef", "0"),
         *("--rollout.batch_size", "4", "--train.batch_size", "4"),

@@ -6,7 +6,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from gem_roll.settings import ROLLSettings
+from gem_roll.settings import ROLLSettings, batches_ahead
 
 TAG = "gem"
 """The only environment type in ROLL's configuration; `gem.env` decides which environments are played."""
@@ -28,7 +28,7 @@ def completed(config: dict[str, Any], settings: ROLLSettings) -> dict[str, Any]:
     whole["gem"] |= {name: str(Path(folder).resolve()) for name, folder in named.items() if folder}
     whole.setdefault("eval_steps", 0)
     # A batch takes one group of each queue, the oldest. So a group never expires before it is trained on.
-    whole["async_generation_ratio"] = settings.max_staleness
+    whole["async_generation_ratio"] = batches_ahead(settings, config.get("ppo_epochs", 1))
     train, val = (whole.setdefault(name, {}) for name in ("train_env_manager", "val_env_manager"))
     train.setdefault("group_size", 1)
     train.setdefault("num_env_groups", whole["rollout_batch_size"] // train["group_size"])

@@ -24,4 +24,9 @@ class GemConfig(AgenticConfig):
         super().set_max_steps(max_steps)
         actor: Any = self.actor_train
         ranks = len(actor.device_mapping) // (actor.model_args.ulysses_size or 1)
-        actor.training_args.max_steps = max_steps * self.gem.get("updates", 1) * self.ppo_epochs * ranks
+        actor.training_args.max_steps = max_steps * self.updates_per_batch * ranks
+
+    @property
+    def updates_per_batch(self) -> int:
+        """Updates of the policy on each batch."""
+        return self.gem.get("updates", 1) * self.ppo_epochs

@@ -86,8 +86,8 @@ class TurnEnvManager(BaseEnvManager):
         self._put(number, self.current_step, None)
 
     def _policy(self, ends: Collection[int]) -> RouterPolicy:
-        client = RouterManager.create_client_sync(self._router)
-        client.proxy = EngineProxy(client.proxy, ends, lambda: self.current_step)
+        client, updates = RouterManager.create_client_sync(self._router), self._config.updates_per_batch
+        client.proxy = EngineProxy(client.proxy, ends, lambda: self.current_step * updates)
         return RouterPolicy(client, self._worker.generating_args.to_dict(), self._env, lambda: self.running)
 
     def _next(self) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import wait
 from dataclasses import replace
 from numbers import Real
+from operator import attrgetter
 from typing import Any
 
 import ray
@@ -21,6 +22,7 @@ from gem_roll._recording import ENTROPIES, BatchRecord
 from gem_roll._rows import METADATA, RowMetadata, turn_table
 from gem_roll._worker import ACCUMULATION, TurnActorWorker
 from gem_roll.settings import ROLLSettings
+from gem_train.defaults import acting
 from gem_train.metrics import announcement
 from gem_train.recording import log_exceptions, needs_token_values, record
 from gem_train.report import RunReport
@@ -81,7 +83,8 @@ class TurnPipeline(AgenticPipeline):
             data: the rows of whole episodes.
             mode: always `copy`.
         """
-        metadata, metrics = _read(data, data.meta_info["global_step"])
+        version = data.meta_info["global_step"] * self.pipeline_config.updates_per_batch
+        metadata, metrics = _read(data, version)
         self._report.see(summary for one in metadata for summary in one.summaries)
         table = turn_table(metadata, data.non_tensor_batch["traj_id"])
         settings = self._settings
@@ -99,7 +102,7 @@ class TurnPipeline(AgenticPipeline):
         filled.meta_info[ACCUMULATION] = len(filled) // shares
         self._record = None
         if manager.listens("gem_update"):
-            self._record = BatchRecord.begin(filled, table, metadata, returns)
+            self._record = BatchRecord.begin(filled, table, metadata, returns, version)
         self._announce(metrics)
         return filled
 
@@ -132,7 +135,8 @@ class TurnPipeline(AgenticPipeline):
         if not self._announced:
             self._announced = True
             settings = self._settings
-            print(announcement(settings.advantage, settings.gamma, settings.row, metrics), flush=True)
+            shown = acting("gem_roll", lambda name: attrgetter(name)(self.pipeline_config))
+            print(announcement(settings.advantage, settings.gamma, settings.row, metrics, shown), flush=True)
 
 
 class _Reporting:
@@ -168,7 +172,7 @@ def _read(batch: Batch, version: int | None = None) -> tuple[list[RowMetadata], 
 
     Args:
         batch: rows of whole episodes.
-        version: of the weights that train on them.
+        version: updates of the policy before this batch.
     """
     metadata = [RowMetadata.decode(text) for text in batch.non_tensor_batch[METADATA]]
     by_episode = dict(zip(batch.non_tensor_batch["traj_id"], metadata, strict=True))

@@ -79,22 +79,22 @@ class EngineProxy:
     ROLL's client writes the tokenizer's own end of a text into each request, whatever its settings say.
 
     ROLL tells its managers the step, then lets the router admit requests, and waits for all of them before it changes
-    the weights. So the step while a request is under way is the number of batches that its weights were trained on.
+    the weights. So the step while a request is under way says what its weights were trained on.
 
     Args:
         proxy: ROLL's.
         ends: token ids that end a turn, besides ROLL's.
-        step: returns the step that ROLL told last.
+        version: returns the number of updates before the step that ROLL told last.
     """
 
-    def __init__(self, proxy: Any, ends: Collection[int], step: Callable[[], int]) -> None:
+    def __init__(self, proxy: Any, ends: Collection[int], version: Callable[[], int]) -> None:
         self._proxy = proxy
         self._ends = ends
-        self._step = step
+        self._version = version
 
     async def generate_request(self, payload: Any, request_id: str, uid: int) -> Any:
         """ROLL's method."""
-        version = self._step()
+        version = self._version()
         sampling = payload["sampling_params"]
         known = [one for one in sampling["stop_token_ids"] if one is not None]
         ends = [*dict.fromkeys([*self._ends, *known])]

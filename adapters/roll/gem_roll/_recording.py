@@ -31,9 +31,13 @@ class BatchRecord:
     """`Episode.id` of each episode."""
     returns: FloatArray
     """(N,), the returns-to-go of the turns."""
+    version: int
+    """Updates of the policy before this batch."""
 
     @classmethod
-    def begin(cls, batch: Any, turns: TurnTable, metadata: Sequence[RowMetadata], returns: FloatArray) -> BatchRecord:
+    def begin(
+        cls, batch: Any, turns: TurnTable, metadata: Sequence[RowMetadata], returns: FloatArray, version: int
+    ) -> BatchRecord:
         """Number the rows of a batch.
 
         Args:
@@ -41,9 +45,10 @@ class BatchRecord:
             turns: the turns of the rows.
             metadata: the metadata of each row that is no copy.
             returns: (N,), the returns-to-go of the turns.
+            version: updates of the policy before this batch.
         """
         batch.non_tensor_batch[ROWS] = np.arange(len(batch)).astype(object)
-        return cls(turns, episode_ids(metadata, [bool(one.turns) for one in metadata]), returns)
+        return cls(turns, episode_ids(metadata, [bool(one.turns) for one in metadata]), returns, version)
 
     def report(self, batch: Any) -> None:
         """Report the update that is about to begin.
@@ -60,6 +65,7 @@ class BatchRecord:
             returns=self.returns,
             logprobs=[_array(batch.batch["old_log_probs"])] if tokens else None,
             entropies=[_array(batch.batch.pop(ENTROPIES))] if tokens else None,
+            version=self.version,
         )
 
 

@@ -68,7 +68,7 @@ def tensors(rows: Sequence[Row], length: int, pad: int) -> Tensors:
 
     Returns:
         Of shape (rows, length): ids, three masks, positions, and `scores`, the sum of the row's rewards on its last id.
-        Of shape (rows, length - 1): `infer_logprobs`, shifted by one as in ROLL, 0 where the engine gave none.
+        Of shape (rows, length - 1): `infer_logprobs`, shifted by one as in ROLL, 0 in rows of which some are unknown.
     """
     count = len(rows)
     filled: Tensors = {
@@ -89,7 +89,7 @@ def tensors(rows: Sequence[Row], length: int, pad: int) -> Tensors:
         filled["prompt_mask"][number, : row.prompt_length] = True
         filled["scores"][number, end - 1] = _reward(row)
         if row.logprobs is not None:
-            filled["infer_logprobs"][number, :end] = torch.from_numpy(np.nan_to_num(row.logprobs))
+            filled["infer_logprobs"][number, :end] = torch.tensor(row.logprobs)
     filled["infer_logprobs"] = filled["infer_logprobs"][:, 1:].contiguous()
     return filled
 

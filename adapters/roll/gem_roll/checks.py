@@ -10,7 +10,7 @@ from typing import Any
 from gem_core.errors import SettingsError, near_matches
 from gem_core.registry import advantage_spec
 from gem_roll._completion import ALGORITHM, SAMPLING
-from gem_roll.settings import ROLLSettings
+from gem_roll.settings import ROLLSettings, batches_ahead
 from gem_train.checks import (
     SILENT,
     check_aggregation,
@@ -136,7 +136,8 @@ def check(config: Mapping[str, Any]) -> ROLLSettings:
     check_fixed({name: rule for name, rule in fixed.items() if _has(config, name)}, read, _spelled)
     _check_names(config)
     _check_numbers(config)
-    settings.check()
+    settings.check("" if read("eval_steps") else "eval_steps")
+    _ = batches_ahead(settings, config.get("ppo_epochs", 1))
     _check_rollout(settings, config)
     _check_loss(settings, config)
     tasks = config["rollout_batch_size"] // (read("train_env_manager.group_size") or 1)

@@ -52,6 +52,19 @@ class ROLLSettings(RunSettings):
         return read_section(cls, section)
 
 
+def batches_ahead(settings: ROLLSettings, passes: int) -> int:
+    """How many batches may be ahead, within `gem.max_staleness`.
+
+    Args:
+        settings: the section `gem`.
+        passes: ROLL's `ppo_epochs`.
+
+    Raises:
+        SettingsError: a batch serves more updates than the bound has.
+    """
+    return settings.batches_within_bound(settings.updates * passes, "gem.updates or ppo_epochs")
+
+
 def split_of(mode: Mode) -> Split:
     """The split of a mode."""
     return "train" if mode == "train" else "eval"

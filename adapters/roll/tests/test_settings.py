@@ -97,6 +97,7 @@ def test_the_examples_pass(given: Any):
         ("max_steps", -1, "at least 1"),
         ("step_reward_gamma", 1.5, "step_reward_gamma=1.5: Expected `float` <= 1.0"),
         ("sequence_length", 4, "leaves no room"),
+        ("gem", {"env": "test:Babble-v0", "max_staleness": 3, "updates": 4}, "gem.max_staleness=3 is less than the 4"),
         ("gem.updates", 0, "gem.updates=0: Expected `int` >= 1"),
         ("ppo_epochs", 0, "at least 1"),
         ("force_disable_old_logprobs_recompute", True, "enable_old_logprobs_recompute"),

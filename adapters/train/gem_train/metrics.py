@@ -47,10 +47,16 @@ def staleness_metrics(episodes: Sequence[EpisodeSummary], version: int) -> dict[
     }
 
 
-def announcement(advantage: str, gamma: float, row: RowKind, metrics: Mapping[str, float]) -> str:
-    """The line that confirms turn-level advantages; `metrics` are those of the first batch."""
+def announcement(advantage: str, gamma: float, row: RowKind, metrics: Mapping[str, float], acting: str) -> str:
+    """The line that confirms turn-level advantages.
+
+    Args:
+        advantage, gamma, row: settings of the run.
+        metrics: those of the first batch.
+        acting: the framework's own settings that change what is trained; see `gem_train.defaults.acting`.
+    """
     return (
         f"{advantage} active: {metrics['advantage/turns']:.0f} turns from {metrics['rollout/episodes']:.0f} episodes, "
         f"return-to-go mean {metrics['advantage/return_mean']:.3f}, std {metrics['advantage/return_std']:.3f}, gamma "
-        f"{gamma}; a row is a{'n episode' if row == 'episode' else ' turn'}"
+        f"{gamma}; a row is a{'n episode' if row == 'episode' else ' turn'}{'; acting: ' if acting else ''}{acting}"
     )

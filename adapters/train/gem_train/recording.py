@@ -101,6 +101,7 @@ def report_update(
     entropies: Sequence[NDArray[np.floating]] | None = None,
     rank: int = 0,
     ranks: int = 1,
+    version: int | None = None,
 ) -> None:
     """Tell `gem_update` what a process trained on. Raises nothing.
 
@@ -112,6 +113,7 @@ def report_update(
         returns: (N,), returns-to-go.
         logprobs, entropies: tables of the trainer, if there are any.
         rank, ranks: the process that trains, and how many do.
+        version: updates of the policy before this one, if `number` counts batches; see `Update`.
     """
     if not manager.listens("gem_update"):
         return
@@ -129,5 +131,6 @@ def report_update(
             entropies=turns.tokens(entropies) if entropies is not None and tokens else None,
             rank=rank,
             ranks=ranks,
+            version=version,
         )
         manager.notify("gem_update", update=update)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
 from gem_core.episode import Episode, Logprobs, TokenIds, as_logprobs
 
@@ -49,7 +49,8 @@ class Row(msgspec.Struct, frozen=True):
     prompt_length: int
     """Number of ids before the first response."""
     logprobs: Logprobs | None
-    """One for each id, 0 for ids that were not sampled; `None` if the engine gave none for a response."""
+    """One for each id, 0 for ids that were not sampled; `None` if any sampled id has none (NaN), because no framework
+    can weight a row of which it knows a part."""
     turns: list[TurnSpan]
     """The turns, in the order of their positions."""
     images: list[RowImage] = []
@@ -144,9 +145,9 @@ def _span(episode: Episode, position: int) -> TurnSpan:
 def _row(episode: Episode, number: int, turns: list[TurnSpan]) -> Row:
     sequence = episode.sequences[number]
     start, end = turns[0].start, turns[-1].end
-    known = not any(all(map(math.isnan, sequence.logprobs[turn.start : turn.end])) for turn in turns)
+    sampled = sequence.logprobs[start:end]
     # In a row of one turn, the responses before it are part of the prompt.
-    logprobs = as_logprobs([0.0]) * start + sequence.logprobs[start:end] if known else None
+    logprobs = None if np.isnan(sampled).any() else as_logprobs([0.0]) * start + sampled
     images = [
         RowImage(one.start, one.end, episode.images[one.index].uri, one.grid)
         for one in sequence.images

@@ -40,6 +40,8 @@ IMAGE_TAG = "images"
 Split = Literal["train", "eval"]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+FailureShare = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 FILTER_SETTINGS = ("filter_groups", "filter_limit")
 CORRECTION_SETTINGS = ("correction", "correction_unit", "correction_low", "correction_high")
@@ -119,8 +121,8 @@ class RunSettings:
     )
     max_staleness: Annotated[int, msgspec.Meta(ge=0)] = setting(
         0,
-        "How many updates a token may be older than the weights that train on it. Above 0, sampling runs ahead of the "
-        "training.",
+        "How many updates of the policy a token may be older than the weights that first train on its batch. Above 0, "
+        "sampling runs ahead of the training, by whole batches.",
     )
     correction: CorrectionKind = setting(
         "none",
@@ -172,9 +174,7 @@ class RunSettings:
     max_concurrent: Count | None = setting(
         None, "Number of episodes that one process plays at a time. By default its share of a batch."
     )
-    env_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
-        DEFAULT_TIMEOUT, "Time limit of a reset or step, in seconds. None: no limit."
-    )
+    env_timeout: Seconds | None = setting(DEFAULT_TIMEOUT, "Time limit of a reset or step, in seconds. None: no limit.")
     env_retries: Annotated[int, msgspec.Meta(ge=0)] = setting(
         0, "How often a fresh environment may replay a failed episode."
     )
@@ -183,7 +183,7 @@ class RunSettings:
         "What happens to an episode whose environment failed after all retries: `truncate` keeps its turns, `drop` "
         "drops the episode, `raise` stops the run.",
     )
-    max_env_failure_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = setting(
+    max_env_failure_share: FailureShare | None = setting(
         0.5,
         "The run stops when more than this share of an environment's last 40 episodes failed, counted per process. "
         "None: never.",
@@ -322,6 +322,24 @@ class RunSettings:
             return None
         return Correction(self.correction, self.correction_unit, self.correction_low, self.correction_high)
 
+    def batches_within_bound(self, updates: int, fewer: str) -> int:
+        """How many batches the sampling may run ahead of the training, so that `max_staleness` holds.
+
+        Args:
+            updates: updates of the policy on each batch.
+            fewer: the settings that decide their number, as users write them.
+
+        Raises:
+            SettingsError: a batch serves more updates than the bound has.
+        """
+        batches = self.max_staleness // updates
+        if self.max_staleness and not batches:
+            raise SettingsError(
+                f"{self.spelled('max_staleness', self.max_staleness)} is less than the {updates} updates that a batch "
+                f"serves, so sampling could not run ahead. Use at least {updates}, or change {fewer}."
+            )
+        return batches
+
     def import_modules(self) -> None:
         """Import the modules that register environments, and enable the run's plugins.
 
@@ -412,14 +430,18 @@ class RunSettings:
         """
         return [self._load(path) for path in self.wrappers]
 
-    def check(self) -> None:
-        """Refuse settings that cannot work together.
+    def check(self, evaluation: str = "") -> None:
+        """Refuse settings that cannot work together, or that nothing reads.
+
+        Args:
+            evaluation: in a run without evaluations, how users switch them on; otherwise empty.
 
         Raises:
             SettingsError: as its message says.
             MissingExtraError: the report needs something that is not installed.
         """
         self._check_refused()
+        self._check_unread(evaluation)
         self._check_weights()
         _ = self.records
         if self.row == "episode" and self.history is not None:
@@ -544,11 +566,36 @@ class RunSettings:
         except (msgspec.ValidationError, ValueError) as error:
             raise SettingsError(f"{self.spelled(one.name, value)}: {_in_python(error)}") from error
 
+    def _changed(self, name: str) -> bool:
+        one = type(self).declared()[name]
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        return getattr(self, name) != default
+
+    def _check_unread(self, evaluation: str) -> None:
+        """Refuse a setting that nothing reads in this run. The framework's own settings are the framework's matter."""
+        estimator = inspect.signature(advantage_spec(self.advantage).resolve())
+        kind, advantage = self.spelled("correction", self.correction), self.spelled("advantage", self.advantage)
+        unread: list[tuple[bool, str, Sequence[str]]] = [
+            ("lam" not in estimator.parameters, f"with {advantage}", ["lam"]),
+            (self.filter_groups == "none", f"without {self.spelled('filter_groups')}", FILTER_SETTINGS[1:]),
+            (self.correction == "none", f"without {self.spelled('correction')}", CORRECTION_SETTINGS[1:]),
+            (self.correction in ("tis", "decoupled"), f"with {kind}", ["correction_low"]),
+            (self.correction == "decoupled", f"with {kind}", ["correction_high"]),
+            (self.record == "none", f"without {self.spelled('record')}", ["record_share", "record_folder"]),
+            (bool(evaluation), f"without evaluations, which {evaluation} switches on", ["eval_env", "eval_episodes"]),
+        ]
+        for so, where, names in unread:
+            for name in names:
+                if so and self._changed(name) and name not in self.owned:
+                    raise SettingsError(
+                        f"{self.spelled(name, getattr(self, name))} has no effect {where}. Leave it out."
+                    )
+
     def _check_refused(self) -> None:
         for name, reason in self.refused.items():
-            if (found := getattr(self, name)) != type(self).declared()[name].default:
-                raise SettingsError(f"{self.spelled(name, found)} cannot be used: {reason}")
-        if self.correction_low > self.correction_high:
+            if self._changed(name):
+                raise SettingsError(f"{self.spelled(name, getattr(self, name))} cannot be used: {reason}")
+        if self.correction == "icepop" and self.correction_low > self.correction_high:
             low, high = (self.spelled(name, getattr(self, name)) for name in ("correction_low", "correction_high"))
             raise SettingsError(f"{low} is above {high}, so no ratio is kept. Swap them.")
 
@@ -559,6 +606,11 @@ class RunSettings:
             raise SettingsError(
                 f"{self.spelled('compaction', self.compaction)} replaces observations by a summary, and "
                 f"{self.spelled('history', self.history)} drops them. Use one of the two."
+            )
+        if self.advantage == "turn_grpo":
+            raise SettingsError(
+                f"{self.spelled('advantage', self.advantage)} compares turns at the same position, and with "
+                f"{self.spelled('compaction', self.compaction)} a summary is a position, too. Use another estimator."
             )
         if self.compaction != BY_POLICY:
             try:

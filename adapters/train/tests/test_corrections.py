@@ -117,6 +117,7 @@ def test_settings_make_the_correction() -> None:
     assert RunSettings(env=["a:b"]).off_policy is None
     made = RunSettings(env=["a:b"], correction="icepop", correction_unit="turn", correction_high=5.0)
     assert made.off_policy == Correction("icepop", "turn", 0.5, 5.0)
+    RunSettings(env=["a:b"], correction="tis", correction_high=0.25).check()  # which reads no lower bound
     with pytest.raises(SettingsError, match=r"correction_low=3.0 is above correction_high=2.0"):
         RunSettings(env=["a:b"], correction="icepop", correction_low=3).check()
     with pytest.raises(SettingsError, match=r"correction=icepo is not one of.* Did you mean 'icepop'"):

@@ -80,11 +80,10 @@ def test_rows_by_hand() -> None:
     assert second.logprobs == as_logprobs([0, 0, 0, 0, 0, 0, -1])
 
 
-def test_log_probabilities_of_a_row_are_there_for_every_turn_or_not_at_all() -> None:
+def test_log_probabilities_of_a_row_are_there_for_every_token_or_not_at_all() -> None:
     episode = played([(False, [1], [2]), (True, [3], [4, 4]), (False, [5], [1])])
-    episode.sequences[0].logprobs[3] = math.nan
     assert [row.logprobs is None for row in rows_of(episode, "episode")] == [False, False]
-    episode.sequences[0].logprobs[4] = math.nan
+    episode.sequences[0].logprobs[3] = math.nan  # one token of the second turn
     assert [row.completion_logprobs for row in rows_of(episode, "episode")] == [None, [-2.0]]
     assert [row.completion_logprobs for row in rows_of(episode, "turn")] == [[-3.0], None, [-2.0]]
 

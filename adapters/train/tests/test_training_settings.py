@@ -53,6 +53,17 @@ def settings(**changes: Any) -> RunSettings:
         ({"history": 1}, "history=1 drops .*Use row=turn, or leave history out"),
         ({"vector_backend": "sync", "env_timeout": 5.0}, "cannot enforce env_timeout=5.0; use vector_backend=process"),
         ({"vector_backend": "sync", "vector_workers": 2}, "vector_workers=2 has no effect"),
+        # no effect
+        ({"lam": 0.5}, "lam=0.5 has no effect with advantage=rebn. Leave it out"),
+        ({"filter_limit": 3}, "filter_limit=3 has no effect without filter_groups"),
+        ({"correction_low": 0.1}, "correction_low=0.1 has no effect without correction"),
+        ({"correction_high": 3.0}, "correction_high=3.0 has no effect without correction"),
+        ({"correction_unit": "turn"}, "correction_unit=turn has no effect without correction"),
+        ({"correction": "tis", "correction_low": 0.1}, "correction_low=0.1 has no effect with correction=tis"),
+        ({"correction": "decoupled", "correction_high": 3.0}, "has no effect with correction=decoupled"),
+        ({"record_share": 0.5}, "record_share=0.5 has no effect without record"),
+        ({"record_folder": "runs"}, "record_folder=runs has no effect without record"),
+        ({"advantage": "turn_grpo", "compaction": "policy"}, "advantage=turn_grpo compares turns at the same position"),
         # bounds
         ({"history": 0, "row": "turn"}, "history=0: Expected `int` >= 1"),
         ({"vector_workers": 0}, "vector_workers=0: Expected `int` >= 1"),
@@ -83,6 +94,30 @@ def settings(**changes: Any) -> RunSettings:
 def test_what_cannot_work(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         settings(**changes).check()
+
+
+def test_what_an_evaluation_reads_needs_one() -> None:
+    for changes in ({"eval_env": ["test:Still-v0"]}, {"eval_episodes": 4}):
+        settings(**changes).check()
+        with pytest.raises(SettingsError, match="has no effect without evaluations, which eval_steps switches on"):
+            settings(**changes).check("eval_steps")
+    settings().check("eval_steps")
+
+
+def test_what_an_estimator_reads_has_an_effect() -> None:
+    settings(advantage="gae", lam=0.5).check()
+    settings(correction="icepop", correction_low=0.1, correction_high=3.0, correction_unit="turn").check()
+    settings(filter_groups="success", filter_limit=3, record="full", record_folder="a", record_share=0.5).check()
+
+
+def test_a_bound_in_updates_is_one_in_whole_batches() -> None:
+    found = [settings(max_staleness=5).batches_within_bound(updates, "them") for updates in (1, 2, 4, 5)]
+    assert found == [5, 2, 1, 1]
+    assert settings().batches_within_bound(3, "them") == 0
+    with pytest.raises(
+        SettingsError, match=r"max_staleness=2 is less than the 3 updates .* Use at least 3, or change them"
+    ):
+        settings(max_staleness=2).batches_within_bound(3, "them")
 
 
 def test_what_stands_for_a_list_or_a_dict() -> None:
@@ -209,9 +244,10 @@ def test_arguments_of_one_environment_need_not_be_known_to_the_other_split() -> 
 
 def test_the_announcement_names_what_is_at_work() -> None:
     metrics = {"advantage/turns": 40.0, "advantage/return_mean": 0.5, "advantage/return_std": 0.25}
-    line = announcement("rebn", 0.9, "turn", {**metrics, **rollout_metrics([], 3), "rollout/episodes": 8.0})
+    line = announcement("rebn", 0.9, "turn", {**metrics, **rollout_metrics([], 3), "rollout/episodes": 8.0}, "beta=0.1")
     assert line == (
-        "rebn active: 40 turns from 8 episodes, return-to-go mean 0.500, std 0.250, gamma 0.9; a row is a turn"
+        "rebn active: 40 turns from 8 episodes, return-to-go mean 0.500, std 0.250, gamma 0.9; a row is a turn; "
+        "acting: beta=0.1"
     )
     assert rollout_metrics([], 3)["rollout/dropped"] == 3.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,18 +102,22 @@ def test_recordings_keep_versions(words: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("detail", ["summary", "full"])
-def test_records_of_a_run_have_the_staleness_of_each_episode(words: Any, tmp_path: Path, detail: Any) -> None:
+@pytest.mark.parametrize(("number", "version"), [(8, None), (3, 7)])  # the latter: a number counts batches
+def test_records_of_a_run_have_the_staleness_of_each_episode(
+    words: Any, tmp_path: Path, detail: Any, number: int, version: int | None
+) -> None:
     recorder = RunRecorder(tmp_path, detail=detail)
     gem_core.plugins.manager.register(recorder)
     try:
         [episode] = collected(words, 4, [4, 4, 5]).collect_round().episodes
         nothing, turns = np.zeros(2), np.arange(2)
-        recorder.gem_update(Update(8, [episode.id], np.zeros(2, int), turns, np.zeros(2, int), nothing, nothing))
+        update = Update(number, [episode.id], np.zeros(2, int), turns, np.zeros(2, int), nothing, nothing)
+        recorder.gem_update(replace(update, version=version))
     finally:
         gem_core.plugins.manager.unregister(recorder)
         recorder.close()
     records = open_records(tmp_path)
     [one] = records.summaries
-    assert (one.summary.versions, one.update, one.staleness) == ([(4, 5), (5, 1)], 8, 3)
+    assert (one.summary.versions, one.update, one.staleness) == ([(4, 5), (5, 1)], number, 3)
     read = records.episode(0).episode
     assert read.version_counts() == ([(4, 5), (5, 1)] if detail == "full" else [])

@@ -14,6 +14,7 @@ from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_train.checks import SILENT, check_aggregation, check_rows, check_sampling
 from gem_train.processor import computes_bf16
+from gem_train.settings import FailureShare, Seconds
 from gem_trl.settings import TRLSettings
 
 logger = logging.get_logger(__name__)
@@ -43,6 +44,15 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
     env_kwargs: dict[str, Any] | str | None = field(  # pyright: ignore[reportIncompatibleVariableOverride]
         default_factory=dict[str, Any], kw_only=True, metadata=_DECLARED["env_kwargs"].metadata
     )
+    # On a command line, the transformers parser reads these as texts: otherwise it would refuse `None`.
+    env_timeout: Seconds | str | None = field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        default=TRLSettings.env_timeout, kw_only=True, metadata=_DECLARED["env_timeout"].metadata
+    )
+    max_env_failure_share: FailureShare | str | None = field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        default=TRLSettings.max_env_failure_share,
+        kw_only=True,
+        metadata=_DECLARED["max_env_failure_share"].metadata,
+    )
     # Other defaults than TRL's, which would change the algorithm.
     loss_type: str = field(default="dr_grpo", metadata={"help": "Sum over tokens with a constant normalizer."})
     num_generations: int | None = field(
@@ -55,6 +65,8 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
     )
 
     def __post_init__(self) -> None:
+        for name in ("env_timeout", "max_env_failure_share"):
+            setattr(self, name, self._number_or_none(name))
         TRLSettings.__post_init__(self)
         if not torch.accelerator.is_available():
             self._choose_for_cpu()
@@ -92,12 +104,30 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
     @property
     def batches_ahead(self) -> int:
         """How many batches the sampling may run ahead of the training, within `max_staleness`."""
-        per_batch = math.ceil((self.steps_per_generation or 1) * self.num_iterations / self.gradient_accumulation_steps)
-        return self.max_staleness // per_batch
+        updates = math.ceil((self.steps_per_generation or 1) * self.num_iterations / self.gradient_accumulation_steps)
+        return self.batches_within_bound(updates, "steps_per_generation or num_iterations")
+
+    @property
+    def whole_batches(self) -> int:
+        """After each multiple of this number of updates, every batch is trained on whole."""
+        batch, update = (self.steps_per_generation or 1) * self.num_iterations, self.gradient_accumulation_steps
+        # TRL's sampler repeats the placeholder prompts for each episode of a group. Then the Hugging Face trainer
+        # begins anew, and its last update before has what is left.
+        whole = batch * (self.num_generations or 1)
+        return math.ceil(whole / update) if whole % update else batch // math.gcd(batch, update)
 
     def described(self) -> dict[str, Any]:
         """All settings by name, without tokens of the hub."""
         return self.to_dict()
+
+    def _number_or_none(self, name: str) -> Any:
+        value = getattr(self, name)
+        if not isinstance(value, str):
+            return value
+        try:
+            return None if value.lower() == "none" else float(value)
+        except ValueError:
+            raise SettingsError(f"{self.spelled(name, value)} is not a number, and not None") from None
 
     def _choose_for_cpu(self) -> None:
         self.use_cpu, self.bf16, self.gradient_checkpointing = True, bool(self.bf16), False
@@ -130,6 +160,7 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
             raise SettingsError(
                 f"max_steps={self.max_steps}: environments have no epochs, so give the number of updates"
             )
+        self._check_whole_batches()
         check_aggregation(f"loss_type={self.loss_type!r}", self.loss_type, _LOSS_TYPES)
         self._check_sampling()
         self._check_rows()
@@ -139,11 +170,37 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
                 "mask_truncated_completions=True drops a whole row because of its last response. Truncated responses "
                 f"are invalid actions here, which the environment's reward reflects. {SILENT} Leave it out."
             )
+        for name, kept in (("reward_weights", None), ("multi_objective_aggregation", "sum_then_normalize")):
+            if (found := getattr(self, name)) != kept:
+                raise SettingsError(
+                    f"{self.spelled(name, found)} has no effect, because advantages come from the environments' "
+                    "rewards alone. Leave it out."
+                )
         if self.scale_rewards != "group":
             raise SettingsError(
                 f"scale_rewards={self.scale_rewards!r} has no effect, because the estimator decides the scale. "
                 f"Use advantage='drgrpo' for GRPO without the standard deviation. {SILENT}"
             )
+
+    def _check_whole_batches(self) -> None:
+        several = self.whole_batches
+        # A share of all updates, as the Hugging Face trainer reads it.
+        save = self.save_steps if self.save_steps >= 1 else math.ceil(self.max_steps * self.save_steps)
+        reasons = {
+            f"max_steps={self.max_steps}": (self.max_steps, "the rest of the last batch would not be trained on"),
+            f"save_steps={self.save_steps}": (
+                save if self.save_strategy == "steps" and save < self.max_steps else several,
+                "no checkpoint has the rest of a batch, so a run that resumes would not train on it",
+            ),
+        }
+        for written, (steps, reason) in reasons.items():
+            if steps % several:
+                raise SettingsError(
+                    f"{written} is not a multiple of {several}, and only after {several} updates every batch is "
+                    f"trained on whole (steps_per_generation={self.steps_per_generation} x num_iterations="
+                    f"{self.num_iterations} passes, gradient_accumulation_steps={self.gradient_accumulation_steps}): "
+                    f"{reason}. Use a multiple of {several}."
+                )
 
     def _check_sampling(self) -> None:
         names = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -173,11 +230,7 @@ class TurnGRPOConfig(GRPOConfig, TRLSettings):
                 raise SettingsError(f"{stale} cannot be used with {name}: {reason}. Leave out one of them.")
         if self.max_staleness and self.world_size > 1:
             raise SettingsError(f"{stale} works in one process, and there are {self.world_size}. Leave it out.")
-        if self.max_staleness and not self.batches_ahead:
-            raise SettingsError(
-                f"{stale} is less than the updates that a batch serves, so sampling could not run ahead. Raise it, or "
-                "lower steps_per_generation or num_iterations."
-            )
+        _ = self.batches_ahead
         if self.correction != "none" and not (self.use_vllm or self.max_staleness):
             raise SettingsError(
                 f"{correction} compares the sampler with the trainer, and here the trainer itself samples. Leave it "

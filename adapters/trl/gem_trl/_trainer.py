@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import time
@@ -27,6 +28,7 @@ from gem_core.registry import advantage_spec
 from gem_core.vector import share_slots
 from gem_train.ahead import SamplingThread
 from gem_train.cleanup import clean_up_after_this_process
+from gem_train.defaults import acting
 from gem_train.metrics import announcement, staleness_metrics
 from gem_train.models import model_folder
 from gem_train.playing import build_collector, prepare_process
@@ -373,6 +375,11 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _new_collector(self, mode: Split, count: int, policy: Policy, min_batch: int | None) -> BatchCollector:
         args, rank = self.args, self.accelerator.process_index
         train = mode == "train"
+        if train and self.state.global_step % args.whole_batches:
+            raise SettingsError(
+                f"the checkpoint of update {self.state.global_step} is between the updates of a batch, and has nothing "
+                f"of the rest. Resume from a checkpoint of a multiple of {args.whole_batches} updates."
+            )
         group_size = args.group_size if train else 1
         self._check_shares(mode, count // group_size)
         return build_collector(
@@ -513,7 +520,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._announced = True
             episodes = len(self._batch.episodes) * self.accelerator.num_processes
             whole = {**metrics, "rollout/episodes": float(episodes)}
-            logger.warning(announcement(self.args.advantage, self.args.gamma, self.args.row, whole))
+            shown = acting("gem_trl", functools.partial(getattr, self.args))
+            logger.warning(announcement(self.args.advantage, self.args.gamma, self.args.row, whole, shown))
 
     def _log_metrics(self, metrics: dict[str, float]) -> None:
         for name, value in metrics.items():

@@ -126,7 +126,7 @@ def test_an_update_equals_autograd(image_trainer):
 
 
 def test_log_probabilities_of_the_sampler_have_the_images_too(image_trainer):
-    run = image_trainer(num_iterations=2, max_steps=1)
+    run = image_trainer(num_iterations=2, max_steps=2)
     twin = tiny_vision_model(run.processing_class, hidden=32, layers=1, seed=0).eval()
     run.train()
     rows: dict[tuple[int, ...], list[list[str]]] = {}  # two rows may have the same ids and other images

@@ -158,8 +158,9 @@ def weigh(kind: str, ratio: float) -> float:
 )
 def test_the_update_is_the_corrected_policy_gradient(trainer, kind, unit, row):
     """From autograd on each turn alone: -sum w A log p / (episodes x max_completion_length), w by brute force."""
+    read = {"tis": ["correction_high"], "icepop": ["correction_low", "correction_high"], "decoupled": []}[kind]
     limits = {"correction_low": 0.8, "correction_high": 1.25}
-    settings = {"correction": kind, "correction_unit": unit, "row": row, **limits}
+    settings = {"correction": kind, "correction_unit": unit, "row": row, **{name: limits[name] for name in read}}
     run = trainer(cls=Shifted, max_staleness=1, min_generation_batch=8, **settings, **{**STEP, "learning_rate": 1.0})
     run.train()
     end = {name: one.detach().clone() for name, one in run.model.named_parameters()}
@@ -252,7 +253,7 @@ def test_evaluations_and_a_resumed_run(trainer, tmp_path):
         ({"max_staleness": 1, "use_vllm": True}, "max_staleness=1 cannot be used with use_vllm: TRL gives vLLM"),
         ({"max_staleness": 1, "cast_lm_head_to_fp32": True}, "cannot be used with cast_lm_head_to_fp32"),
         ({"max_staleness": 1, "use_transformers_continuous_batching": True}, "no continuous batching"),
-        ({"max_staleness": 1, "num_iterations": 2}, "less than the updates that a batch serves"),
+        ({"max_staleness": 1, "num_iterations": 2, "max_steps": 2}, "less than the 2 updates that a batch serves"),
         ({"max_staleness": -1}, "max_staleness=-1"),
         ({"correction": "tis"}, "correction='tis' compares the sampler with the trainer"),
         ({"correction": "tis", "use_vllm": True}, "correct the same twice"),
@@ -270,7 +271,7 @@ def test_what_cannot_work_is_refused(settings, changes, message):
 
 def test_batches_ahead_are_whole(settings):
     assert settings(max_staleness=3).batches_ahead == 3
-    several = {"gradient_accumulation_steps": 1, "steps_per_generation": 2}
+    several = {"gradient_accumulation_steps": 1, "steps_per_generation": 2, "max_steps": 2}
     assert settings(max_staleness=3, **several).batches_ahead == 1
 
 

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 import torch
-from transformers import HfArgumentParser
+from transformers import HfArgumentParser, TrainerCallback
 
 import gem_trl
 from gem_core.errors import (
@@ -20,6 +20,9 @@ from gem_core.errors import (
 )
 from gem_train.records import read_episodes
 from gem_trl import _config
+
+SEVERAL = {"gradient_accumulation_steps": 1, "steps_per_generation": 2}
+SAVED = {"save_strategy": "steps", "max_steps": 6}
 
 
 @pytest.mark.parametrize(
@@ -54,11 +57,23 @@ from gem_trl import _config
         ({"generation_kwargs": {"top_p": 0.5}}, "generation_kwargs={'top_p': 0.5} samples"),
         ({"generation_kwargs": {"temperature": 0.5}}, "Set temperature only"),
         ({"max_steps": -1}, "no epochs"),
+        (
+            {"num_iterations": 2},
+            "max_steps=1 is not a multiple of 2, .*the rest of the last batch would not be trained",
+        ),
+        ({**SEVERAL, "max_steps": 3}, "max_steps=3 is not a multiple of 2"),
+        ({**SEVERAL, "num_iterations": 2, "max_steps": 6}, "max_steps=6 is not a multiple of 4"),
+        ({**SAVED, **SEVERAL, "save_steps": 1}, "save_steps=1 is not a multiple of 2, .*no checkpoint has the rest"),
+        ({**SAVED, **SEVERAL, "save_steps": 0.1}, "save_steps=0.1 is not a multiple of 2"),
+        ({**SAVED, "steps_per_generation": 3, "save_steps": 4}, "save_steps=4 is not a multiple of 3"),
         ({"gamma": 1.5}, "gamma=1.5: Expected `float` <= 1.0"),
         ({"env": []}, "no environment"),
         ({"env_weights": [1.0, 2.0]}, "env_weights=.*for env=.*give each environment one weight"),
         ({"min_generation_batch": 0}, "min_generation_batch=0"),
         ({"env_timeout": 0}, "env_timeout=0: Expected `float` > 0"),
+        ({"env_timeout": "soon"}, "env_timeout='soon' is not a number, and not None"),
+        ({"env_timeout": "-1"}, "env_timeout=-1.0: Expected `float` > 0"),
+        ({"max_env_failure_share": 1.0}, "max_env_failure_share=1.0: Expected `float` < 1.0"),
         ({"env_retries": -1}, "env_retries"),
         ({"env_failure": "retry"}, "env_failure='retry' is not one of truncate, drop, raise"),
     ],
@@ -66,6 +81,46 @@ from gem_trl import _config
 def test_refused(settings, changes, words):
     with pytest.raises(SettingsError, match=words):
         settings(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "multiple"),
+    [
+        ({**SEVERAL, "num_iterations": 2}, 4),
+        ({"steps_per_generation": 3}, 3),
+        # An epoch of TRL's sampler has 3 x 3 micro-batches, so its last update is one of 1.
+        ({"steps_per_generation": 3, "advantage": "grpo", "num_generations": 3}, 5),
+    ],
+)
+def test_batches_are_trained_on_whole_after_a_multiple(trainer, changes, multiple):
+    updates = 2 * multiple
+    whole: set[int] = set()
+
+    class Watch(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            if run._step % (args.steps_per_generation * args.num_iterations) == 0:  # TRL asks for the next batch
+                whole.add(state.global_step)
+
+    run = trainer(max_steps=updates, extra={"callbacks": [Watch()]}, **changes)
+    run.train()
+    fitting = [one for one in range(1, updates) if {*range(one, updates + 1, one)} <= whole]
+    assert run.args.whole_batches == min(fitting) == multiple
+
+
+def test_checkpoints_are_where_batches_are_whole(settings):
+    settings(**SAVED, **SEVERAL, save_steps=2)
+    settings(**SAVED, **SEVERAL, save_steps=1 / 3)
+    settings(**SAVED, **SEVERAL, save_steps=501)  # never
+    settings(save_strategy="no", **SEVERAL, save_steps=1, max_steps=4)
+
+
+def test_a_checkpoint_between_the_updates_of_a_batch_is_refused(trainer, tmp_path):
+    trainer(**{**SAVED, "max_steps": 2}, save_steps=1).train()
+    again = trainer(**SAVED, **SEVERAL, save_steps=2)
+    with pytest.raises(SettingsError, match=r"the checkpoint of update 1 is between .* a multiple of 2 updates"):
+        again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
+    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert again.state.global_step == 6
 
 
 def test_num_generations_is_irrelevant_without_groups(settings):
@@ -115,6 +170,14 @@ def test_command_line_strings_become_values(tmp_path):
     )  # fmt: skip
     assert (args.row, args.history, args.env_failure, args.truncated_is_invalid) == ("turn", 2, "drop", False)
     assert (args.seed, args.gamma, args.chat_template_kwargs) == (42, 1.0, {})
+
+
+@pytest.mark.parametrize(("text", "value"), [("None", None), ("none", None), ("0.25", 0.25)])
+def test_no_limit_on_a_command_line(tmp_path, text, value):
+    line = f"--output_dir {tmp_path} --env a --max_steps 1 --env_timeout {text} --max_env_failure_share {text}"
+    (args,) = HfArgumentParser(gem_trl.TurnGRPOConfig).parse_args_into_dataclasses(line.split())
+    assert (args.env_timeout, args.max_env_failure_share) == (value, value)
+    assert (args.failures.timeout, args.failures.max_failure_share) == (value, value)
 
 
 def test_modules_and_wrappers_are_loaded(trainer, tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ from gem_verl._images import reader_of
 from gem_verl._policy import ServerPolicy
 from gem_verl._rows import episode_rows, report_row
 from gem_verl._runner import ends_of, shared_runner
+from gem_verl.checks import updates_per_batch
 
 NAME = "gem"
 
@@ -69,6 +70,7 @@ class EnvironmentLoop(AgentLoopBase):
             max_tokens=self.config.gem.max_response_tokens,
             ends=ends_of(runner.template, self._tokenizer, self.config.actor_rollout_ref.model.path),
             episode=f"{row['split']}-{row['task_id']}-{row['session_id']}-{version}",
+            updates=updates_per_batch(self.config),
             seed=rollout.seed if rollout.full_determinism else None,
             never=() if self._images is None else self._images.reserved,
         )

@@ -33,6 +33,7 @@ class ServerPolicy:
         max_tokens: token limit of one response.
         ends: token ids that end a turn. Servers stop at them; if one cannot, what comes after the first is cut off.
         episode: name of the episode.
+        updates: updates of the policy in each step of verl, which counts versions of weights by steps.
         seed: seed for engines that take a seed per request; `None` for no seed.
         never: token ids that are never sampled, such as one that stands for an image.
     """
@@ -45,6 +46,7 @@ class ServerPolicy:
         max_tokens: int,
         ends: Collection[int],
         episode: str,
+        updates: int,
         seed: int | None,
         never: Collection[int] = (),
     ) -> None:
@@ -53,10 +55,11 @@ class ServerPolicy:
         self._sampling = {**sampling, "max_tokens": max_tokens, "stop_token_ids": [*ends], **biases}
         self._ends = frozenset(ends)
         self._episode = episode
+        self._updates = updates
         self._seed = seed
         self._turns = 0
         self.versions: list[int] = []
-        """The versions of the weights that sampled so far, in order."""
+        """verl's versions of the weights that sampled so far, in order."""
         self.seconds = 0.0
         """Seconds spent on sampling."""
 
@@ -94,7 +97,8 @@ class ServerPolicy:
         self._turns += 1
         # verl's servers report "completed" both at an end token and at the limit.
         cut = len(ids) >= limit and ids[-1] not in self._ends
-        return Completion(ids, logprobs or None, cut, versions if len(found) > 1 else version)
+        counted = [one * self._updates for one in versions or [version]]
+        return Completion(ids, logprobs or None, cut, counted if len(found) > 1 else counted[0])
 
     def _seeded(self, sampled: int) -> dict[str, int]:
         """The seed for the rest of a response, given how many of its tokens are sampled."""

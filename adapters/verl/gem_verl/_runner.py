@@ -16,7 +16,7 @@ from gem_train.rollout import ChatTemplate, EpisodeRunner, ImageReader, RolloutS
 from gem_train.settings import Split
 from gem_train.shared_runners import SharedRunners
 from gem_train.template_checks import check_conversations
-from gem_verl.checks import token_limits
+from gem_verl.checks import batches_ahead, token_limits
 from gem_verl.settings import VerlSettings
 
 RUNNERS = SharedRunners()
@@ -93,7 +93,7 @@ def _rollout(config: DictConfig, settings: VerlSettings) -> RolloutSettings:
 def _share_of_batch(config: DictConfig, settings: VerlSettings, split: Split) -> int:
     rollout = config.actor_rollout_ref.rollout
     tasks, episodes = (
-        (config.data.train_batch_size * (1 + settings.max_staleness), rollout.n)
+        (config.data.train_batch_size * (1 + batches_ahead(settings, config)), rollout.n)
         if split == "train"
         else (settings.eval_episodes, rollout.val_kwargs.n)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
+from gem_train.defaults import acting
 from gem_train.metrics import announcement
 from gem_train.recording import log_exceptions, needs_token_values, record, report_update
 from gem_train.report import RunReport
@@ -33,7 +35,7 @@ from gem_verl._positions import patch_workers
 from gem_verl._rows import RESULT, TURNS, batch_episodes, batch_results, batch_table
 from gem_verl._runner import RUNNERS, check_model
 from gem_verl._storage import extra_fields, nested, padded, read, write
-from gem_verl.checks import check
+from gem_verl.checks import batches_ahead, check, updates_per_batch
 from gem_verl.settings import VerlSettings
 
 CLOSE_SECONDS = 30.0
@@ -112,7 +114,7 @@ class TurnTrainer(PPOTrainerSync):
         """Prepare to sample ahead, if the settings say so."""
         if self._settings.max_staleness:
             rounds = self.total_training_steps - self.global_steps + 1
-            self._ahead = BatchesAhead(self._settings.max_staleness, rounds)
+            self._ahead = BatchesAhead(batches_ahead(self._settings, self.config), rounds)
 
     def prepare_step(self) -> dict[str, Any]:
         """Begin the episodes of the batches that may be begun with these weights."""
@@ -181,7 +183,7 @@ class TurnTrainer(PPOTrainerSync):
         self._table = table = batch_table(batch, extra)
         self._episodes = batch_episodes(extra) if manager.listens("gem_update") else []
         results = batch_results(batch, extra)
-        metrics.update(result_metrics(results, self.global_steps - 1))
+        metrics.update(result_metrics(results, self._version))
         if self._report is not None:
             self._report.see(summary for one in results for summary in one.summaries)
         metrics["rollout/padding_rows"] = float(sum(not one.get(TURNS) for one in extra))
@@ -279,7 +281,13 @@ class TurnTrainer(PPOTrainerSync):
             returns=self._table.firsts([padded(found["returns"])]),
             logprobs=[padded(found["old_log_probs"])] if own else None,
             entropies=[padded(found["entropy"])] if own else None,
+            version=self._version,
         )
+
+    @property
+    def _version(self) -> int:
+        """Updates of the policy before this step."""
+        return (self.global_steps - 1) * updates_per_batch(self.config)
 
     def _roles(self) -> list[str]:
         return ["actor", "critic"] if self.use_critic else ["actor"]
@@ -302,7 +310,8 @@ class TurnTrainer(PPOTrainerSync):
             return
         self._announced = True
         gamma = self.config.algorithm.gamma
-        print(announcement(self._advantage, gamma, self._settings.row, metrics), flush=True)
+        shown = acting("gem_verl", functools.partial(OmegaConf.select, self.config))
+        print(announcement(self._advantage, gamma, self._settings.row, metrics, shown), flush=True)
 
 
 def _with_verls_own(settings: VerlSettings, config: DictConfig) -> VerlSettings:

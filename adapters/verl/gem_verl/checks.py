@@ -58,6 +58,7 @@ AT_LEAST_ONE = (
     "data.max_prompt_length",
     "data.max_response_length",
     "actor_rollout_ref.actor.ppo_mini_batch_size",
+    "actor_rollout_ref.actor.ppo_epochs",
     "actor_rollout_ref.rollout.n",
     "actor_rollout_ref.rollout.val_kwargs.n",
     "actor_rollout_ref.rollout.agent.num_workers",
@@ -118,7 +119,9 @@ def _check_numbers(config: DictConfig) -> None:
 
 
 def _check_settings(settings: VerlSettings, config: DictConfig) -> None:
-    settings.check()
+    trainer = config.trainer
+    evaluates = trainer.test_freq > 0 or trainer.val_before_train or trainer.get("val_only", False)
+    settings.check("" if evaluates else "trainer.test_freq")
     tokens, prompt, rest = settings.max_response_tokens, config.data.max_prompt_length, config.data.max_response_length
     if tokens > rest:
         raise SettingsError(
@@ -149,7 +152,20 @@ def _check_groups(settings: VerlSettings, config: DictConfig) -> None:
         )
 
 
+def updates_per_batch(config: DictConfig) -> int:
+    """Updates of the policy on each batch."""
+    actor = config.actor_rollout_ref.actor
+    return config.data.train_batch_size // actor.ppo_mini_batch_size * actor.ppo_epochs
+
+
+def batches_ahead(settings: VerlSettings, config: DictConfig) -> int:
+    """How many batches may be begun before their turn, within `gem.max_staleness`. Raises `SettingsError` if none."""
+    fewer = "actor_rollout_ref.actor.ppo_mini_batch_size or actor_rollout_ref.actor.ppo_epochs"
+    return settings.batches_within_bound(updates_per_batch(config), fewer)
+
+
 def _check_ahead(settings: VerlSettings, config: DictConfig) -> None:
+    _ = batches_ahead(settings, config)
     sampler, filters = config.trainer.v1.sampler, config.algorithm.filter_groups
     other = {
         "algorithm.filter_groups.enable=True": bool(filters and filters.enable),

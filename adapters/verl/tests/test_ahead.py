@@ -177,7 +177,7 @@ class Interrupting:
 
 def policy_of(client: Any, **options: Any) -> ServerPolicy:
     return ServerPolicy(
-        client, {"logprobs": True}, **{"max_tokens": 6, "ends": {9}, "episode": "e", "seed": 5, **options}
+        client, {"logprobs": True}, **{"max_tokens": 6, "ends": {9}, "episode": "e", "updates": 1, "seed": 5, **options}
     )
 
 
@@ -187,11 +187,11 @@ def sample(policy: ServerPolicy, prompt: list[int]) -> Any:
 
 def test_new_weights_continue_an_interrupted_response_token_for_token():
     client = Interrupting([4, 5], [], [6, 9])
-    policy = policy_of(client)
+    policy = policy_of(client, updates=4)
     found = sample(policy, [1, 2])
     assert (found.ids, found.logprobs, found.truncated) == ([4, 5, 6, 9], [-0.5] * 4, False)
-    assert found.versions == [1, 1, 3, 3]
-    assert policy.versions == [1, 3]
+    assert found.versions == [4, 4, 12, 12]  # updates of the policy
+    assert policy.versions == [1, 3]  # verl's steps
     assert [prompt for prompt, _ in client.calls] == [[1, 2], [1, 2, 4, 5], [1, 2, 4, 5]]
     assert [one["max_tokens"] for _, one in client.calls] == [6, 4, 4]
     seeds = [one["seed"] for _, one in client.calls]

@@ -95,7 +95,7 @@ def test_a_server_that_does_not_stop_is_cut_off_at_the_end(pieces: list[list[int
             return TokenOutput(token_ids=answer, log_probs=known, stop_reason=reason, extra_fields=version)
 
     client: Any = Endless()
-    policy = ServerPolicy(client, {}, max_tokens=4, ends=[9], episode="one", seed=None)
+    policy = ServerPolicy(client, {}, max_tokens=4, ends=[9], episode="one", updates=1, seed=None)
     found = asyncio.run(policy(torch.tensor([1, 2], dtype=torch.int32).numpy()))
     assert (found.ids, found.truncated, found.versions) == (ids, truncated, 3)
     assert found.logprobs == [-1.0] * len(ids)

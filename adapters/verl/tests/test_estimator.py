@@ -284,7 +284,8 @@ def test_estimator_is_announced_once(step, capsys):
     turns = sum(map(len, rewards_of(run.episodes)))
     assert len(said) == 1
     assert said[0].startswith(f"rebn active: {turns} turns from 12 episodes, return-to-go mean ")
-    assert said[0].endswith("gamma 0.9; a row is a turn")
+    assert "gamma 0.9; a row is a turn; acting: " in said[0]
+    assert "actor_rollout_ref.actor.clip_ratio=0.2" in said[0]
 
 
 @st.composite

@@ -225,7 +225,7 @@ def test_a_response_that_is_continued_has_its_images_still():
             return TokenOutput(token_ids=[7], log_probs=[-1.0], stop_reason=reason, extra_fields={"global_steps": 0})
 
     client: Any = Interrupted()
-    policy = ServerPolicy(client, {}, max_tokens=4, ends=(), episode="one", seed=None, never=(3, 2))
+    policy = ServerPolicy(client, {}, max_tokens=4, ends=(), episode="one", updates=1, seed=None, never=(3, 2))
     uri = PngImage.of(Image.new("RGB", (4, 2))).uri
     asyncio.run(policy(ImagePrompt(as_token_ids([5, 6]), [uri])))
     assert [one["prompt_ids"] for one in calls] == [[5, 6], [5, 6, 7]]

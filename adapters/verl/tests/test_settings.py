@@ -97,6 +97,8 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         ([f"{ACTOR}.loss_agg_mode=seq-mean-token-mean"], "own length.*silently change.*Use one of .*token-mean"),
         ([f"{ACTOR}.loss_scale_factor=null"], "not a constant divisor.*silently change"),
         (["reward.reward_model.enable=True"], "replace the rewards of the environments. Leave it out"),
+        (["gem.max_staleness=3", f"{ACTOR}.ppo_mini_batch_size=2"], "max_staleness=3 is less than the 4 updates"),
+        (["gem.max_staleness=2", f"{ACTOR}.ppo_epochs=3"], "max_staleness=2 is less than the 3 updates"),
         (["distillation.enabled=True"], "replaces the loss"),
         ([f"{ACTOR}.policy_loss.loss_mode=gspo"], "loss_mode=gspo treats all turns.*Use gem.row=turn"),
         ([f"{ACTOR}.policy_loss.loss_mode=geo_mean"], "geo_mean is not known to weight all tokens equally"),

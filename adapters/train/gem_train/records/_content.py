@@ -43,6 +43,8 @@ class RecordedSummary(msgspec.Struct, frozen=True):
     """What the rollout was for: `train`, `eval`, or empty if unknown."""
     update: int | None = None
     """The first update that trained on it, counted from 1; `None` if none did."""
+    version: int | None = None
+    """Updates of the policy before `update`, which may count batches of several."""
     entry: str = ""
     """What it was played as: an evaluation may have several entries with the same environment. Empty: its id."""
 
@@ -54,9 +56,9 @@ class RecordedSummary(msgspec.Struct, frozen=True):
     @property
     def staleness(self) -> int | None:
         """Updates between the oldest policy version of the episode and its first update; `None` if unknown."""
-        if self.update is None or not self.summary.versions:
+        if self.version is None or not self.summary.versions:
             return None
-        return self.update - 1 - self.summary.versions[0][0]
+        return self.version - self.summary.versions[0][0]
 
 
 class Trained(msgspec.Struct):

@@ -42,6 +42,8 @@ class Training(NamedTuple):
 
     file: FrameFile
     update: int
+    version: int
+    """Updates of the policy before it."""
     body: Body
     """Of the frame of the update."""
     start: int
@@ -174,9 +176,10 @@ class FrameFile:
     def _take_update(self, head: UpdateHead, body: Body) -> None:
         if len(head.episodes) != len(head.sizes) or sum(head.sizes) != body.size:
             raise ValueError("the parts of an update do not make up its body")
+        version = head.number - 1 if head.version is None else head.version
         starts = accumulate(head.sizes, initial=0)
         for name, size, start in zip(head.episodes, head.sizes, starts, strict=False):
-            self.trainings.append((name, Training(self, head.number, body, start, size)))
+            self.trainings.append((name, Training(self, head.number, version, body, start, size)))
         self.updates.append(head)
 
 

@@ -61,6 +61,8 @@ class UpdateHead(_Head, frozen=True, kw_only=True, tag="update"):
     episodes: list[str]
     sizes: list[Annotated[int, Meta(ge=32)]]
     """Of the parts; the keys of one alone are longer."""
+    version: _Count | None = None
+    """Updates of the policy before it, if `number` counts batches."""
 
 
 class OtherHead(_Head, frozen=True, kw_only=True, tag=False):

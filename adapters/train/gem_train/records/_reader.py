@@ -161,9 +161,10 @@ class Records:
     def _set_updates(self) -> None:
         for name, trainings in self._trainings.items():
             index = self._indices.get(name)
-            first = min(training.update for training in trainings)
-            if index is not None and self.summaries[index].update != first:
-                self.summaries[index] = msgspec.structs.replace(self.summaries[index], update=first)
+            first = min(trainings, key=lambda training: training.update)
+            if index is not None and self.summaries[index].update != first.update:
+                found = {"update": first.update, "version": first.version}
+                self.summaries[index] = msgspec.structs.replace(self.summaries[index], **found)
 
     def _by_time(self) -> list[FrameFile]:
         return sorted(self._frames.values(), key=lambda file: file.started.time if file.started else 0.0)

@@ -157,6 +157,7 @@ class RunRecorder:
         head = {
             "kind": "update",
             "number": update.number,
+            "version": update.version,
             "rank": update.rank,
             "ranks": update.ranks,
             "episodes": [as_utf8(update.episodes[index]) for index, _ in own],
