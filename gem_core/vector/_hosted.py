@@ -196,7 +196,7 @@ def _copied(value: Any) -> Any:
         if (kind is list or kind is tuple) and _FROZEN.issuperset(map(type, value)):
             return kind(value)  # pyright: ignore[reportUnknownVariableType]
         return copy.deepcopy(value)
-    except Exception:  # something that cannot be copied is shown as it is
+    except (Exception, SystemExit):  # something that cannot be copied is shown as it is
         return value
 
 
