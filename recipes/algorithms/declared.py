@@ -10,7 +10,7 @@ from typing import Any
 from recipes import guessing
 from recipes.study import HELD_OUT, PAPER, SMOLLM2, TINY, Run, Study, WarmStart
 from recipes.tools.declared import CELLS as TOOLS
-from recipes.tools.declared import LANGUAGE_MODEL, MODEL_RECIPE
+from recipes.tools.declared import CALCULATOR, LANGUAGE_MODEL, MODEL_RECIPE
 
 SEEDS = (0, 1, 2, 3, 4)
 TUNING_SEEDS = (100, 101)
@@ -126,11 +126,11 @@ SUMS: Mapping[str, Any] = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max
 MODEL_TASKS: Mapping[str, tuple[WarmStart, Mapping[str, Any]]] = {
     # One turn.
     "sums": (
-        WarmStart(("rg:chain_sum",), 6, 0.05, SUMS, (OTHER_ANSWERS,), base="smollm2"),
+        WarmStart(("rg:chain_sum",), 12, 0.05, SUMS, (OTHER_ANSWERS,), system_prompt=CALCULATOR, base="smollm2"),
         {
             "env": ["rg:chain_sum"],
             "env_kwargs": SUMS,
-            "system_prompt": "You calculate.",
+            "system_prompt": CALCULATOR,
             "gamma": 1.0,
             "max_completion_length": 10,
         },
