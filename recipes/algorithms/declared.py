@@ -9,8 +9,8 @@ from typing import Any
 
 from recipes import guessing
 from recipes.study import HELD_OUT, PAPER, SMOLLM2, TINY, Run, Study, WarmStart
-from recipes.tools.declared import CELLS as TOOLS
 from recipes.tools.declared import CALCULATOR, LANGUAGE_MODEL, MODEL_RECIPE
+from recipes.tools.declared import CELLS as TOOLS
 
 SEEDS = (0, 1, 2, 3, 4)
 TUNING_SEEDS = (100, 101)
