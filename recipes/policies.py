@@ -105,7 +105,8 @@ def _based(model: WarmStart, options: dict[str, Any]) -> tuple[Any, Any]:
     tokenizer: Any = AutoTokenizer.from_pretrained(source)
     torch.manual_seed(options["seed"])
     adapted: Any = get_peft_model(weights, LoraConfig(**_ADAPTERS))
-    warm_start(weights, tokenizer, model.env, steps=model.steps, episodes=model.episodes, **_READING, **options)
+    reading = {**_READING, **options, "system_prompt": model.system_prompt}
+    warm_start(weights, tokenizer, model.env, steps=model.steps, episodes=model.episodes, **reading)
     return adapted.merge_and_unload(), tokenizer
 
 

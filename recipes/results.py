@@ -69,7 +69,7 @@ def declared(run: Run) -> dict[str, Any]:
     """A run as JSON. What a run leaves open is left out, so that older results stay those of their runs."""
     settings = json.loads(json.dumps(asdict(run)))
     if isinstance(settings["model"], dict):
-        for name in ("episodes", "base"):
+        for name in ("episodes", "system_prompt", "base"):
             if settings["model"][name] is None:
                 del settings["model"][name]
     if not settings["lora"]:

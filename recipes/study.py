@@ -81,6 +81,8 @@ class WarmStart:
     """Width of the model."""
     episodes: int | None = None
     """How many episodes it reads again and again, for slow environments. By default every step has new ones."""
+    system_prompt: str | None = None
+    """Of the conversations that a named model reads."""
     base: str | None = None
     """The name of a model that reads, with LoRA that is merged afterwards. By default a tiny one is made."""
 

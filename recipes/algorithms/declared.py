@@ -9,8 +9,9 @@ from typing import Any
 
 from recipes import guessing
 from recipes.study import HELD_OUT, PAPER, SMOLLM2, TINY, Run, Study, WarmStart
+from recipes.sums import HELD_OUT_SUM, SUM
+from recipes.tools.declared import CALCULATOR, LANGUAGE_MODEL, MODEL_RECIPE
 from recipes.tools.declared import CELLS as TOOLS
-from recipes.tools.declared import LANGUAGE_MODEL, MODEL_RECIPE
 
 SEEDS = (0, 1, 2, 3, 4)
 TUNING_SEEDS = (100, 101)
@@ -121,18 +122,17 @@ def _on_a_cpu() -> Iterator[Run]:
 MODEL_SEEDS = (0, 1, 2)
 MODEL_GROUP = 4
 """Episodes of one task with SmolLM2."""
-SUMS: Mapping[str, Any] = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2, "instruction": False}
-
-MODEL_TASKS: Mapping[str, tuple[WarmStart, Mapping[str, Any]]] = {
+MODEL_TASKS: Mapping[str, tuple[WarmStart | str, Mapping[str, Any]]] = {
     # One turn.
     "sums": (
-        WarmStart(("rg:chain_sum",), 6, 0.05, SUMS, (OTHER_ANSWERS,), base="smollm2"),
+        "smollm2",
         {
-            "env": ["rg:chain_sum"],
-            "env_kwargs": SUMS,
-            "system_prompt": "You calculate.",
+            "modules": ["recipes.sums"],
+            "env": SUM,
+            "eval_env": HELD_OUT_SUM,
+            "system_prompt": CALCULATOR,
             "gamma": 1.0,
-            "max_completion_length": 10,
+            "max_completion_length": 8,
         },
     ),
     # Several turns; held out are other numbers.

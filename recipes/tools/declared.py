@@ -51,6 +51,7 @@ def _run(cell: str, seed: int) -> Run:
 
 
 MODEL_SEEDS = (0, 1, 2)
+CALCULATOR = "You calculate."
 MODEL_CELLS = ("no-tool", "tool")
 MODEL_RECIPE: Mapping[str, Any] = {
     **SMOLLM2,
@@ -58,13 +59,13 @@ MODEL_RECIPE: Mapping[str, Any] = {
     "modules": [MODULE],
     "env": [CALCULATION],
     "eval_env": [CALCULATION],
-    "system_prompt": "You calculate.",
+    "system_prompt": CALCULATOR,
     "advantage": "rebn",
     "gamma": 0.9,
     "max_completion_length": 24,
     "measure": "tools",
 }
-LANGUAGE_MODEL = replace(MODEL, base="smollm2", steps=12, episodes=None, digits=False)
+LANGUAGE_MODEL = replace(MODEL, base="smollm2", system_prompt=CALCULATOR, steps=12, episodes=None, digits=False)
 """SmolLM2 after a few steps on the same random play."""
 
 

@@ -34,6 +34,7 @@ def warm_start(
     *,
     wrappers: Sequence[Callable[[Env], Env]] = (),
     env_kwargs: Mapping[str, Any] | None = None,
+    system_prompt: str | None = None,
     steps: int = 800,
     episodes: int | None = None,
     batch: int = 32,
@@ -51,6 +52,7 @@ def warm_start(
         tokenizer: tokenizer of the model.
         env_ids: environments to play alternately, each episode for up to `MAX_PLAYED_TURNS` turns.
         wrappers, env_kwargs: as for `make_vec`.
+        system_prompt: system message of every transcript; give that of the training.
         steps: number of optimizer steps.
         episodes: number of episodes to play and then repeat, for slow environments. By default every step has new
             episodes.
@@ -63,7 +65,7 @@ def warm_start(
         EnvFailure: more than half of 40 episodes of an environment failed.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
-    template = ChatTemplate(tokenizer)
+    template = ChatTemplate(tokenizer, system_prompt=system_prompt)
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
     pad_id: Any = tokenizer.pad_token_id
