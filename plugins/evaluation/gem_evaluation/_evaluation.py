@@ -24,7 +24,7 @@ from gem_evaluation._report import write_report
 from gem_evaluation._reporter import EvaluationReporter
 from gem_evaluation._settings import Entry, check_entries, identity
 from gem_evaluation._store import Store
-from gem_evaluation.results import Results, is_planned, summarized
+from gem_evaluation.results import FAIL_ON_ERROR, Results, is_planned, summarized
 from gem_train.cleanup import clean_up_after_this_process
 
 RUNS = Path("evals")
@@ -42,6 +42,7 @@ def evaluate(
     retry_failed: bool = False,
     progress: bool = False,
     track: Sequence[str] = (),
+    fail_on_error: float = FAIL_ON_ERROR,
 ) -> Results:
     """Play environments with a model, and estimate how good it is.
 
@@ -55,6 +56,7 @@ def evaluate(
         retry_failed: play episodes again that failed before.
         progress: show it on stderr.
         track: plugins that get the statistics while it runs, and some episodes: `wandb`, `tensorboard`, `trackio`.
+        fail_on_error: share of failed episodes above which success has no estimate, only a range.
 
     Returns:
         The statistics, also in `output/results.json`.
@@ -76,6 +78,7 @@ def evaluate(
             retry_failed=retry_failed,
             progress=progress,
             track=track,
+            fail_on_error=fail_on_error,
         )
     )
 
@@ -91,6 +94,7 @@ async def evaluate_async(
     retry_failed: bool = False,
     progress: bool = False,
     track: Sequence[str] = (),
+    fail_on_error: float = FAIL_ON_ERROR,
 ) -> Results:
     """As `evaluate`, for notebooks and other programs with an event loop."""
     given = [entries] if isinstance(entries, str | Entry) else entries
@@ -116,7 +120,7 @@ async def evaluate_async(
             return [one for one in store.failures.values() if is_planned(one.key, planned)]
 
         def summary() -> Results:
-            return summarized(model.name, played, planned, store.finished, failures())
+            return summarized(model.name, played, planned, store.finished, failures(), fail_on_error)
 
         reporter = EvaluationReporter(summary, folder=kept, resumed=bool(store.finished or store.failures), track=track)
         evaluation = Evaluation(chosen, counts, model, store, seed, retry_failed, reporter.show)

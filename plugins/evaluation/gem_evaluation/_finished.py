@@ -37,13 +37,9 @@ _TYPES = {
     "policy_fault": np.uint8,
 }
 MAX_EPISODES = 1 << 23
-"""Of an environment in one evaluation; their tables have 750 MB."""
+"""Of an environment in one evaluation; their tables have 750 MB. A line of a file must not take more."""
 EPISODE = np.dtype([("played", np.bool_), *_TYPES.items()])
 """The fields of a `Result`; of the stop reason and the fault their numbers, of the opening ASCII."""
-
-
-_MAX_EPISODES = 1 << 22
-"""Of an entry: tasks times repeats."""
 
 
 class Finished:
@@ -131,12 +127,9 @@ def _with_room(table: Rows | None, key: Key) -> Rows:
         raise EvaluationError(
             f"{key.entry} would have {most:,} episodes, and an evaluation has {MAX_EPISODES:,} at most"
         )
-    tasks = tasks if key.task_id < tasks else max(2 * tasks, key.task_id + 1, 64)
     repeats = max(repeats, key.repeat + 1)
-    if tasks * repeats > _MAX_EPISODES:  # a line of a file must not take all memory
-        raise EvaluationError(
-            f"task {key.task_id}, repeat {key.repeat} of {key.entry}: more than {_MAX_EPISODES} episodes"
-        )
+    if key.task_id >= tasks:
+        tasks = max(min(2 * tasks, MAX_EPISODES // repeats), key.task_id + 1, 64)
     larger = np.zeros((tasks, repeats), EPISODE)
     if table is not None:
         larger[: table.shape[0], : table.shape[1]] = table

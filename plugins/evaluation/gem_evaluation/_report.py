@@ -9,7 +9,7 @@ from pathlib import Path
 from gem_core.cli import printable
 from gem_evaluation._records import FailedEpisode, PolicyFault
 from gem_evaluation._reporter import metrics_of
-from gem_evaluation._statistics import Estimate
+from gem_evaluation._statistics import Estimate, Success
 from gem_evaluation._store import read_episodes
 from gem_evaluation.results import Results, Summary
 from gem_train.rollout import StallWords, stalls
@@ -62,7 +62,7 @@ def _row(summary: Summary, shares: Sequence[str]) -> dict[str, str]:
     row = {
         "environment": summary.label,
         "tasks x repeats": f"{summary.tasks} x {summary.repeats}",
-        "success [95 %]": percent(summary.success),
+        "success [95 %]": success(summary.success),
     }
     if most > 1:
         row |= {
@@ -82,6 +82,13 @@ def percent(estimate: Estimate | None) -> str:
     return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]".replace("%", " %", 1)
 
 
+def success(estimate: Success | None) -> str:
+    """A success in percent, from the lowest to the highest that it could be if episodes failed."""
+    if estimate is None:
+        return "-"
+    return estimate.written(lambda share: f"{100 * share:.1f}", " %")
+
+
 def number(estimate: Estimate | None) -> str:
     """An estimate of a number without bounds."""
     return "-" if estimate is None else f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
@@ -96,7 +103,8 @@ def write_report(results: Results, failures: Iterable[FailedEpisode], folder: Pa
 def _lines(results: Results, failures: Sequence[FailedEpisode], warned: Sequence[str]) -> Iterator[str]:
     yield f"# {results.model}\n"
     yield from _markdown(table(results))
-    yield "\nIntervals are 95 % intervals over tasks. Failed episodes are in no other number.\n"
+    yield "\nIntervals are 95 % intervals over tasks. Success has a range if episodes failed: from none of them"
+    yield "successful to all of them. They are in no other number.\n"
     yield from (f"**Warning:** {printable(text)}\n" for text in warned)
     for summary in results.environments:
         yield from _details(summary)
@@ -125,13 +133,13 @@ def _lines(results: Results, failures: Sequence[FailedEpisode], warned: Sequence
 def _details(summary: Summary) -> Iterator[str]:
     yield f"\n## {summary.label}\n"
     episodes = summary.episodes
-    if summary.success is None or summary.success_at_least is None:
+    if summary.success is None:
         yield f"No episode is finished; {episodes.failed} failed, {episodes.left} were not played."
         return
     lines = [
         f"episodes: {episodes.finished} finished, {episodes.failed_endpoint} failed by the endpoint, "
         f"{episodes.failed_environment} by the environment, {episodes.left} not played",
-        f"success: {percent(summary.success)}; with failed episodes as unsuccessful {summary.success_at_least:.1%}",
+        f"success: {success(summary.success)}",
         *(f"pass@{k}: {percent(one)}; pass^{k}: {percent(summary.pass_all[k])}" for k, one in summary.pass_at.items()),
         f"tokens: {summary.prompt_tokens} of prompts, {summary.completion_tokens} of responses; "
         f"{summary.requests} requests; ${summary.cost:.2f}",

@@ -120,10 +120,12 @@ def _estimates(summary: Summary, prefix: str) -> dict[str, float]:
     """Success with its interval, return and turns; empty without an episode."""
     if summary.success is None or summary.total_reward is None:
         return {}
+    success = summary.success
+    known = {"success": success.value, "success_low": success.low, "success_high": success.high}
+    failed = {"success_at_least": success.at_least.value, "success_at_most": success.at_most.value}
+    shown = ({} if success.too_many else known) | (failed if success.failed else {})
     return {
-        f"{prefix}/success": summary.success.value,
-        f"{prefix}/success_low": summary.success.low,
-        f"{prefix}/success_high": summary.success.high,
+        **{f"{prefix}/{name}": value for name, value in shown.items()},
         f"{prefix}/return": summary.total_reward.value,
         f"{prefix}/turns": summary.turns,
     }

@@ -33,6 +33,59 @@ class Estimate(msgspec.Struct, frozen=True):
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
+class Success(Estimate, frozen=True):
+    """The success of episodes of which some failed: `value`, `low` and `high` are of the others.
+
+    Failed episodes are no random part: long ones have more chances to fail. So what is printed includes them.
+    """
+
+    at_least: Estimate
+    """The success if all failed episodes were unsuccessful."""
+    at_most: Estimate
+    """The success if all of them were successful."""
+    failed: float
+    """Their share."""
+    too_many: bool
+    """Whether so many failed that `value` is not printed."""
+
+    def __str__(self) -> str:
+        return self.written("{:.3f}".format)
+
+    def written(self, number: Callable[[float], str], unit: str = "") -> str:
+        """The success as text: with its interval, or if episodes failed, from the lowest to the highest.
+
+        Args:
+            number: writes a share.
+            unit: stands behind each share but the ends of the interval.
+        """
+        known = f"{number(self.value)}{unit}"
+        if not self.failed:
+            return f"{known} [{number(self.low)}, {number(self.high)}]"
+        low, high = number(self.at_least.value), number(self.at_most.value)
+        ends = f"[{number(self.at_least.low)}, {number(self.at_most.high)}]"
+        return f"{'' if self.too_many else f'{known}, '}{low} to {high}{unit} with failed {ends}"
+
+
+def success_with_failures(tasks: Sequence[tuple[Sequence[bool], int]], limit: float) -> Success | None:
+    """The mean success over tasks of which some episodes failed.
+
+    Args:
+        tasks: of each task whether its finished repeats succeeded, and how many repeats failed; at least one of both.
+        limit: the share of failed episodes above which there are too many.
+
+    Returns:
+        `None` if no episode is finished.
+    """
+    finished = [played for played, _ in tasks if played]
+    if not finished:
+        return None
+    failed = sum(count for _, count in tasks)
+    share = failed / (failed + sum(map(len, finished)))
+    worst, best = (success_rate([[*played, *[result] * count] for played, count in tasks]) for result in (False, True))
+    known = success_rate(finished)
+    return Success(known.value, known.low, known.high, worst, best, share, share > limit)
+
+
 def success_rate(tasks: Sequence[Sequence[bool]]) -> Estimate:
     """The mean success over tasks, with the interval of `interval`.
 

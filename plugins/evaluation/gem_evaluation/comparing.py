@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy as np
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._records import Result
 from gem_evaluation._report import number
-from gem_evaluation._statistics import Estimate, difference, success_difference
-from gem_evaluation._store import Difference, differences, read_identity, read_results
+from gem_evaluation._statistics import Estimate, Success, difference, success_difference, success_with_failures
+from gem_evaluation._store import Difference, differences, read_failures, read_identity, read_results
+from gem_evaluation.results import FAIL_ON_ERROR
 
 MAX_FLIPPED = 20
 TASK_SETTINGS = ("id", "env_kwargs", "provenance")
@@ -32,6 +33,13 @@ class Compared(msgspec.Struct, frozen=True):
     second: float
     success: Estimate
     """Difference of success."""
+    failed: tuple[int, int]
+    """Failed episodes of A and B, which are in no other number but the next three."""
+    first_range: tuple[float, float]
+    """The success of A over all its tasks, if all failed episodes were unsuccessful, and if all were successful."""
+    second_range: tuple[float, float]
+    difference_range: tuple[float, float]
+    """The lowest and the highest difference of these."""
     total_reward: Estimate
     """Difference of the undiscounted return."""
     better: int
@@ -104,6 +112,7 @@ def compare(first: Path, second: Path) -> Comparison:
     labels = _common_labels(*identities)
     _check_tasks(*identities, labels)
     tasks = _tasks(first), _tasks(second)
+    failed = _failed(first), _failed(second)
     pairs = {label: _pairs(label, *tasks) for label in labels}
     everything = [pair for one in pairs.values() for pair in one]
     if not everything:
@@ -113,8 +122,8 @@ def compare(first: Path, second: Path) -> Comparison:
         second=str(second),
         warnings=[*_warnings(*identities, labels, *tasks)],
         settings=[*differences(_restricted(identities[0], labels), _restricted(identities[1], labels))],
-        environments=[_compared(label, one) for label, one in pairs.items() if one],
-        together=_compared("together", everything),
+        environments=[_compared(label, one, _ranges([label], tasks, failed)) for label, one in pairs.items() if one],
+        together=_compared("together", everything, _ranges(labels, tasks, failed)),
         flipped=_most_flipped(everything),
     )
 
@@ -147,13 +156,22 @@ def _row(one: Compared) -> dict[str, str]:
     return {
         "environment": one.label,
         "tasks": str(one.tasks),
-        "success A": f"{one.first:.1%}",
-        "success B": f"{one.second:.1%}",
-        "B - A, points [95 %]": f"{value} [{low}, {high}]",
+        "success A": _share(one.first, one.first_range, one.failed[0]),
+        "success B": _share(one.second, one.second_range, one.failed[1]),
+        "B - A, points [95 %]": f"{value} [{low}, {high}]{_with_failed(one)}",
         "return, B - A [95 %]": number(one.total_reward),
         "better": str(one.better),
         "worse": str(one.worse),
     }
+
+
+def _share(value: float, ends: tuple[float, float], failed: int) -> str:
+    return f"{value:.1%}, {ends[0]:.1%} to {ends[1]:.1%} with failed" if failed else f"{value:.1%}"
+
+
+def _with_failed(one: Compared) -> str:
+    low, high = (f"{100 * end:+.1f}" for end in one.difference_range)
+    return f", {low} to {high} with failed" if any(one.failed) else ""
 
 
 def _common_labels(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
@@ -200,20 +218,48 @@ def _tasks(folder: Path) -> Tasks:
     return tasks
 
 
+Failed = Counter[tuple[str, int]]
+"""How many episodes of a task failed, and were not finished later."""
+
+
+def _failed(folder: Path) -> Failed:
+    finished = {one.key for one in read_results(folder)}
+    failed = {one.key for one in read_failures(folder)} - finished
+    return Counter((key.entry, key.task_id) for key in failed)
+
+
+def _ranges(labels: Sequence[str], tasks: Iterable[Tasks], failed: Iterable[Failed]) -> list[tuple[int, Success]]:
+    """Of A and B: how many episodes failed, and the success with them."""
+    found: list[tuple[int, Success]] = []
+    for played, lost in zip(tasks, failed, strict=True):
+        keys = sorted(key for key in {*played, *lost} if key[0] in labels)
+        successes = [([one.success for one in played.get(key, [])], lost[key]) for key in keys]
+        success = success_with_failures(successes, FAIL_ON_ERROR)
+        assert success is not None  # there is a task with a finished episode in both
+        found.append((sum(lost[key] for key in keys), success))
+    return found
+
+
 def _pairs(label: str, first: Tasks, second: Tasks) -> list[Pair]:
     return [Pair(label, key[1], first[key], second[key]) for key in first if key[0] == label and key in second]
 
 
-def _compared(label: str, pairs: Sequence[Pair]) -> Compared:
+def _compared(label: str, pairs: Sequence[Pair], ranges: Sequence[tuple[int, Success]]) -> Compared:
     before, after = zip(*(pair.successes for pair in pairs), strict=True)
     rewards, new_rewards = zip(*(pair.rewards for pair in pairs), strict=True)
     tasks = [pair.flipped for pair in pairs]
+    (lost, one), (lost_too, other) = ranges
+    first, second = ((both.at_least.value, both.at_most.value) for both in (one, other))
     return Compared(
         label=label,
         tasks=len(tasks),
         first=float(np.mean([one.first for one in tasks])),
         second=float(np.mean([one.second for one in tasks])),
         success=success_difference(before, after),
+        failed=(lost, lost_too),
+        first_range=first,
+        second_range=second,
+        difference_range=(second[0] - first[1], second[1] - first[0]),
         total_reward=difference(rewards, new_rewards),
         better=sum(one.second > one.first for one in tasks),
         worse=sum(one.second < one.first for one in tasks),

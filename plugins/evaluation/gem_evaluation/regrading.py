@@ -143,8 +143,6 @@ class _Replays:
 
     def _runner(self, label: str, stack: ExitStack) -> EntryRunner | str:
         """The runner of an environment, or why there is none."""
-        if label not in self._entries:
-            return f"{RUN} has no environment {label!r}"
         if parts := self._untrusted.get(label):
             return f"{', '.join(parts)}: chosen by {RUN} and not loaded. If you trust its author, use --trust"
         if label not in self._runners:

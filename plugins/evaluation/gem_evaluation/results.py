@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._finished import Finished, Rows, by_task, openings, policy_faults, rows_of, stop_reasons
 from gem_evaluation._records import UNREADABLE, VERSION, FailedEpisode, Key, PolicyFault, Result, check_version
-from gem_evaluation._statistics import Estimate, mean, pass_all, pass_at, success_rate
+from gem_evaluation._statistics import Estimate, Success, mean, pass_all, pass_at, success_with_failures
 
 RESULTS = "results.json"
+FAIL_ON_ERROR = 0.05
+"""Share of failed episodes above which an evaluation has failed."""
 
 
 class Episodes(msgspec.Struct, frozen=True):
@@ -51,9 +52,8 @@ class Summary(msgspec.Struct, frozen=True):
     repeats: int
     """The largest number of finished repeats of a task."""
     episodes: Episodes
-    success: Estimate | None
-    success_at_least: float | None
-    """The mean success if all failed episodes counted as unsuccessful."""
+    success: Success | None
+    """With what it would be if the failed episodes had not failed; `str()` of it writes that, too."""
     total_reward: Estimate | None
     """Undiscounted return."""
     pass_at: dict[int, Estimate]
@@ -142,6 +142,7 @@ def summarized(
     planned: Mapping[str, tuple[int, int]],
     finished: Finished,
     failures: Iterable[FailedEpisode],
+    fail_on_error: float = FAIL_ON_ERROR,
 ) -> Results:
     """The statistics of an evaluation.
 
@@ -151,6 +152,7 @@ def summarized(
         planned: tasks and repeats of each label. Other episodes are left out.
         finished: finished episodes.
         failures: episodes that failed and are not finished.
+        fail_on_error: share of failed episodes above which success has no estimate.
     """
     failed: dict[str, list[FailedEpisode]] = {label: [] for label in planned}
     for failure in failures:
@@ -158,16 +160,20 @@ def summarized(
             failed[failure.key.entry].append(failure)
     episodes = {label: tasks * repeats for label, (tasks, repeats) in planned.items()}
     tables = finished.tables(planned)
-    environments = [_summary(label, count, {label: tables[label]}, failed[label]) for label, count in episodes.items()]
-    everything = _summary("together", sum(episodes.values()), tables, [*chain.from_iterable(failed.values())])
-    return Results(model, dict(identity), environments, everything)
+    environments = [
+        _summary(label, count, {label: tables[label]}, failed[label], fail_on_error)
+        for label, count in episodes.items()
+    ]
+    everything = [*chain.from_iterable(failed.values())]
+    together = _summary("together", sum(episodes.values()), tables, everything, fail_on_error)
+    return Results(model, dict(identity), environments, together)
 
 
 def summary_of(label: str, results: Sequence[Result]) -> Summary:
     """The statistics of these episodes, as if no others were planned."""
     finished = Finished(results)
     tables = {entry: finished.table(entry) for entry in dict.fromkeys(one.key.entry for one in results)}
-    return _summary(label, len(results), tables, ())
+    return _summary(label, len(results), tables, (), FAIL_ON_ERROR)
 
 
 def is_planned(key: Key, planned: Mapping[str, tuple[int, int]]) -> bool:
@@ -176,7 +182,9 @@ def is_planned(key: Key, planned: Mapping[str, tuple[int, int]]) -> bool:
     return key.task_id < tasks and key.repeat < repeats
 
 
-def _summary(label: str, planned: int, tables: Mapping[str, Rows], failures: Sequence[FailedEpisode]) -> Summary:
+def _summary(
+    label: str, planned: int, tables: Mapping[str, Rows], failures: Sequence[FailedEpisode], fail_on_error: float
+) -> Summary:
     rows, success = rows_of(tables.values()), by_task(tables.values(), "success")
     repeats = max(map(len, success), default=0)
     turns, calls = _total(rows, "turns"), _total(rows, "tool_calls")
@@ -186,8 +194,7 @@ def _summary(label: str, planned: int, tables: Mapping[str, Rows], failures: Seq
         tasks=len(success),
         repeats=repeats,
         episodes=Episodes(planned, len(rows), faults["endpoint"], faults["environment"]),
-        success=success_rate(success) if success else None,
-        success_at_least=_at_least(tables, failures),
+        success=success_with_failures(_with_failures(tables, failures), fail_on_error),
         total_reward=mean(by_task(tables.values(), "total_reward")) if success else None,
         pass_at={k: pass_at(success, k) for k in range(1, repeats + 1)},
         pass_all={k: pass_all(success, k) for k in range(1, repeats + 1)},
@@ -224,18 +231,18 @@ def _hash_of_prompts(tables: Iterable[Rows]) -> str:
     return hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
 
-def _at_least(tables: Mapping[str, Rows], failures: Sequence[FailedEpisode]) -> float | None:
-    """The mean success of tasks, where each failure is an episode without success."""
-    shares: list[float] = []
+def _with_failures(tables: Mapping[str, Rows], failures: Sequence[FailedEpisode]) -> list[tuple[Sequence[bool], int]]:
+    """Of each task that was played, the successes of its finished episodes, and how many failed."""
+    tasks: list[tuple[Sequence[bool], int]] = []
     for label, table in tables.items():
         failed = Counter(one.key.task_id for one in failures if one.key.entry == label)
-        played: Any = table["played"]
-        successes, counts = (table["success"] & played).sum(axis=1).tolist(), played.sum(axis=1).tolist()
-        for task in sorted({*np.flatnonzero(counts).tolist(), *failed}):
-            # A task of which every episode failed may be beyond the table.
-            success, count = (successes[task], counts[task]) if task < len(counts) else (0, 0)
-            shares.append(success / (count + failed[task]))
-    return float(np.mean(shares)) if shares else None
+        successes: list[list[bool]] = [row["success"][row["played"]].tolist() for row in table]
+        # A task of which every episode failed may be beyond the table.
+        for task in range(max([len(successes), *(number + 1 for number in failed)])):
+            played = successes[task] if task < len(successes) else []
+            if played or failed[task]:
+                tasks.append((played, failed[task]))
+    return tasks
 
 
 def _share(part: float, whole: float) -> float:

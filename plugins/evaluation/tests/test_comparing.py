@@ -101,6 +101,31 @@ def test_numbers_are_those_by_brute_force(tmp_path: Path) -> None:
     assert found.together.tasks == 24
 
 
+def test_failed_episodes_are_in_the_ranges(tmp_path: Path) -> None:
+    class Deaf(Cycling):
+        def __call__(self, messages: Any) -> str:
+            said = super().__call__(messages)
+            if self.count % 4 == 0:
+                raise ConnectionError("gone")
+            return said
+
+    a = played(tmp_path / "a", "0")
+    evaluate(FIRST, FunctionModel(Deaf("0112"), "deaf", 1), tasks=12, output=(b := tmp_path / "b"))
+    found = compare(a, b).together
+    whole, part = read_saved(a).together.success, read_saved(b).together.success
+    assert whole is not None
+    assert part is not None
+    assert found.failed == (0, 3)
+    assert found.first_range == (whole.value, whole.value)
+    assert found.second_range == (part.at_least.value, part.at_most.value)
+    assert part.at_most.value - part.at_least.value == pytest.approx(3 / 12)
+    assert found.difference_range == pytest.approx(
+        (part.at_least.value - whole.value, part.at_most.value - whole.value)
+    )
+    shown = CliRunner().invoke(app, ["compare", str(a), str(b)]).stdout
+    assert "with failed" in " ".join(shown.split())
+
+
 def test_tasks_that_differ_most_come_first(tmp_path: Path) -> None:
     a = played(tmp_path / "a", "0", tasks=60, repeats=2)
     b = played(tmp_path / "b", "0112", tasks=60, repeats=2)

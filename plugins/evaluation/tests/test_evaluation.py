@@ -60,9 +60,10 @@ def test_the_expert_plays_what_the_environment_says(tmp_path: Path) -> None:
 
 
 def test_an_environment_without_an_expert_says_so(tmp_path: Path) -> None:
-    results = evaluate("rg:rush_hour", load_model("expert"), tasks=2, output=tmp_path)
+    gem_core.register("demo-eval:Broken-v0", Broken)
+    results = evaluate("demo-eval:Broken-v0", load_model("expert"), tasks=2, output=tmp_path)
     assert results.together.episodes.failed == 2
-    assert "rush_hour of reasoning-gym has no answers" in (tmp_path / "failures.jsonl").read_text()
+    assert "has no expert" in (tmp_path / "failures.jsonl").read_text()
 
 
 def test_repeats_of_random_play_differ_and_are_the_same_again(tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ def test_what_a_policy_does_wrong_is_counted_as_its_own_fault(tmp_path: Path) ->
     ) in (tmp_path / "report.md").read_text()
 
 
-def test_failures_are_told_apart_and_in_no_number(tmp_path: Path) -> None:
+def test_failures_are_told_apart_and_in_the_range_of_success(tmp_path: Path) -> None:
     gem_core.register("demo-eval:Broken-v0", Broken)
     deaf = [True]
 
@@ -211,7 +212,9 @@ def test_failures_are_told_apart_and_in_no_number(tmp_path: Path) -> None:
     failed = broken.episodes.failed_environment
     assert 0 < failed < 20
     assert (broken.episodes.finished, broken.episodes.left, broken.success.value) == (20 - failed, 0, 1.0)
-    assert broken.success_at_least == pytest.approx((20 - failed) / 20)
+    assert broken.success.at_least.value == pytest.approx((20 - failed) / 20)
+    assert (broken.success.at_most.value, broken.success.too_many) == (1.0, True)
+    assert str(broken.success).startswith(f"{(20 - failed) / 20:.3f} to 1.000 with failed [")
     assert (game.episodes.failed_endpoint, game.success) == (5, None)
     assert {one.fault: one.error for one in read_failures(tmp_path)} == {
         "endpoint": "deaf raised ConnectionError: gone",
@@ -397,12 +400,26 @@ def test_the_command_goes_on_in_the_same_folder(tmp_path: Path) -> None:
     assert read_saved(folder).together.episodes.finished == 10
 
 
+@pytest.mark.parametrize(("allowed", "status"), [("0.05", 1), ("0.25", 0)])
+def test_the_exit_status_says_that_too_many_failed(tmp_path: Path, allowed: str, status: int) -> None:
+    (tmp_path / "deaf.py").write_text(
+        "count = 0\ndef answer(messages):\n    global count\n    count += 1\n"
+        "    if count in (2, 5):\n        raise OSError('gone')\n    return 'what'\n"
+    )
+    done = run(GAME, "--model", "deaf:answer", "--tasks", "10", "--fail-on-error", allowed, folder=tmp_path)
+    assert done.returncode == status, done.stderr
+    assert "2 episodes failed. Success has a range that includes them" in done.stderr
+    text = " ".join(done.stdout.split())
+    assert "0.0 to 20.0 % with failed" in text
+    assert ("0.0 %, 0.0 to" in text) is (status == 0)
+
+
 def test_the_exit_status_says_that_nothing_could_be_finished(tmp_path: Path) -> None:
     (tmp_path / "deaf.py").write_text("def answer(messages):\n    raise OSError('gone')\n")
     done = run(GAME, "--model", "deaf:answer", "--tasks", "3", folder=tmp_path)
     assert done.returncode == 1
     why = "The most common error: deaf:answer raised OSError: gone"
-    assert f"3 episodes failed and are in no number. {why}" in done.stderr
+    assert f"3 episodes failed. Success has a range that includes them; no other number does. {why}" in done.stderr
 
 
 def test_the_endpoints_file_gives_model_url_and_prices(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from gem_evaluation._statistics import (
     pass_at,
     success_difference,
     success_rate,
+    success_with_failures,
 )
 
 Outcomes = Sequence[Sequence[bool]]
@@ -282,3 +283,32 @@ def chance_of_k(success: float, correlation: float, k: int) -> float:
     """The true chance that all of `k` repeats have an outcome of that chance."""
     total = 1 / correlation - 1
     return math.prod((success * total + number) / (total + number) for number in range(k))
+
+
+def test_the_range_covers_the_truth_though_hard_tasks_fail_more_often() -> None:
+    """Long episodes are hard, and each of their turns may fail. The success of the others is too high."""
+    draw = np.random.default_rng(0)
+    covered, misled = 0, 0
+    for _ in range(1000):
+        turns = draw.integers(1, 12, size=80)
+        chance = np.clip(1.1 - turns / 10, 0.02, 0.98)
+        success = draw.random((80, 2)) < chance[:, None]
+        failed = draw.random((80, 2)) < 1 - 0.9 ** turns[:, None]
+        tasks = [(row[~lost].tolist(), int(lost.sum())) for row, lost in zip(success, failed, strict=True)]
+        found = success_with_failures(tasks, 0.05)
+        assert found is not None
+        truth = float(np.mean(np.clip(1.1 - np.arange(1, 12) / 10, 0.02, 0.98)))
+        covered += found.at_least.low <= truth <= found.at_most.high
+        misled += not found.low <= truth <= found.high
+        assert found.too_many
+    assert covered >= 990
+    assert misled > 100
+
+
+def test_success_as_text() -> None:
+    assert str(success_with_failures([([True], 0), ([False], 0)], 0.05)).startswith("0.500 [")
+    few = success_with_failures([*[([True], 0)] * 49, *[([False], 0)] * 49, ([True], 1)], 0.05)
+    assert str(few).startswith("0.505, 0.500 to 0.505 with failed [")
+    many = success_with_failures([([True], 0), ([], 3)], 0.05)
+    assert str(many).startswith("0.500 to 1.000 with failed [")  # no estimate of a single task of two
+    assert success_with_failures([([], 3)], 0.05) is None
