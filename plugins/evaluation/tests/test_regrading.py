@@ -410,7 +410,7 @@ def test_a_link_in_the_folder_is_not_written_through(folder: Path, tmp_path: Pat
 
 
 def test_an_environment_that_the_run_does_not_have_is_named(folder: Path) -> None:
-    (folder / "run.json").write_text(
-        json.dumps({"version": 2, "identity": {"seed": 0, "model": {}, "environments": {}, "versions": {}}})
-    )
-    assert outcomes(regrade(folder)) == {("not_built", f"run.json has no environment {DEMO!r}")}
+    empty = {"seed": 0, "model": {}, "environments": {}, "versions": {}}
+    (folder / "run.json").write_text(json.dumps({"version": 2, "identity": empty}))
+    with pytest.raises(EvaluationError, match=f"{DEMO}, which is not in run.json"):
+        regrade(folder)
