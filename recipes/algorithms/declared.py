@@ -133,6 +133,7 @@ MODEL_TASKS: Mapping[str, tuple[WarmStart | str, Mapping[str, Any]]] = {
             "system_prompt": CALCULATOR,
             "gamma": 1.0,
             "max_completion_length": 8,
+            "max_steps": 24,
         },
     ),
     # Several turns; held out are other numbers.
