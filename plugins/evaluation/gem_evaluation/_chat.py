@@ -24,7 +24,7 @@ from gem_evaluation._endpoints import DEFAULT_KEY, Endpoint
 from gem_evaluation._errors import ModelError, ModelSetupError
 from gem_evaluation._limiter import LAST_LIMIT, Limiter
 from gem_evaluation._models import as_chat, installed
-from gem_evaluation._replies import limit_body, read_error, read_models, read_reply
+from gem_evaluation._replies import limit_body, read_error, read_models, read_reply, says_full
 from gem_evaluation._secret import Secret
 
 ATTEMPTS = 6
@@ -39,8 +39,10 @@ _LIST_SECONDS, _MAX_MODELS = 30.0, 10_000
 _TIMEOUT = (asyncio.TimeoutError, httpx2.TimeoutException)
 _LOST = (asyncio.TimeoutError, httpx2.TransportError)
 """Errors of a connection on which no reply came."""
-_OVERLOADED = {408, 500, 502, 503, 504, 529}
-_FULL = ("maximum context length", "context length", "context_length_exceeded", "context window", "too many tokens")
+_OF_THE_PROMPT = (400, 413, 422)
+"""Statuses that say that a request cannot be served as it is."""
+_LASTING = (401, 402, 403, 429)
+"""Statuses of a key, an account or a quota, which no repetition mends."""
 
 
 @dataclass
@@ -159,7 +161,8 @@ class ChatModel:
             try:
                 reply = await self._response(replica, body)
             except Exception as error:  # whatever an endpoint sends is an error of this request alone
-                return self._judged(error, replica, turn)
+                later = any(message["role"] == "assistant" for message in body["messages"])
+                return self._judged(error, replica, turn, later)
             except BaseException:
                 replica.limiter.failed()
                 raise
@@ -175,10 +178,17 @@ class ChatModel:
         response = await asyncio.wait_for(asked, self._timeout)
         return read_reply(response.content, self._secret)
 
-    def _judged(self, error: Exception, replica: _Replica, turn: float) -> Reply:
-        """What a failed request means. Raises unless the prompt does not fit."""
+    def _judged(self, error: Exception, replica: _Replica, turn: float, later: bool) -> Reply:
+        """What a failed request means. Raises unless the prompt does not fit.
+
+        Args:
+            error: what was raised.
+            replica: that was asked.
+            turn: of the limiter.
+            later: the endpoint has taken the beginning of this conversation before, so only its length is new.
+        """
         if isinstance(error, openai.APIStatusError):
-            return self._judged_status(error, replica, turn)
+            return self._judged_status(error, replica, turn, later)
         cause = _cause(error)
         if isinstance(cause, _LOST):
             replica.limiter.overloaded()
@@ -186,11 +196,11 @@ class ChatModel:
             replica.limiter.failed()
         raise _Retriable(f"{replica.url}: {self._line(cause)}") from error
 
-    def _judged_status(self, error: openai.APIStatusError, replica: _Replica, turn: float) -> Reply:
+    def _judged_status(self, error: openai.APIStatusError, replica: _Replica, turn: float, later: bool) -> Reply:
         status, limiter = error.status_code, replica.limiter
         text = read_error(error.response.content, self._secret)
         said = text[:500]
-        wait = _retry_after(error.response.headers.get("retry-after"))
+        wait = _asked_wait(error.response.headers)
         if wait is not None and wait > MAX_ASKED_WAIT:
             limiter.failed()
             raise ModelSetupError(
@@ -200,7 +210,7 @@ class ChatModel:
         if status == 429 and "insufficient_quota" not in text:
             limiter.refused(turn, wait)
             raise _Retriable(f"429: {said}", wait, refused=True)
-        if status in _OVERLOADED:
+        if _is_passing(status):
             limiter.overloaded()
             raise _Retriable(f"{status}: {said}", wait)
         limiter.failed()
@@ -210,13 +220,13 @@ class ChatModel:
                 f"{status}: it redirects to {place!r}, and a prompt is not sent where an endpoint says. Give that "
                 "address as the URL if it is right"
             ) from error
-        if status == 400 and any(words in text.lower() for words in _FULL):
+        if status in _OF_THE_PROMPT and (later or says_full(status, error.response.content)):
             return Reply("", context_full=True)
         if status == 404:
             raise ModelSetupError(
                 f"{replica.url} has no such page or model ({said}). Is the URL right? It usually ends in /v1"
             ) from error
-        if status in (401, 403, 429):
+        if status in _LASTING:
             raise ModelSetupError(f"{self.name}: {status}: {said}") from error
         raise ModelError(f"{self.name}: {status}: {said}") from error
 
@@ -318,6 +328,17 @@ class _Patience:
 def _failure(state: RetryCallState) -> _Retriable:
     assert state.outcome is not None
     return cast("_Retriable", state.outcome.exception())
+
+
+def _is_passing(status: int) -> bool:
+    """Whether the same request may be answered later. 409 and 425 are retried by OpenAI's own client, too."""
+    return status in (408, 409, 425) or (status >= 500 and status != 501)
+
+
+def _asked_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds that an endpoint asks to wait, in `retry-after-ms` or `retry-after`; `None` if it doesn't say."""
+    milliseconds = _retry_after(headers.get("retry-after-ms"))
+    return _retry_after(headers.get("retry-after")) if milliseconds is None else milliseconds / 1000
 
 
 def _retry_after(text: str | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast
@@ -19,6 +20,15 @@ MAX_BYTES = 8 << 20
 _CHUNK = 64 << 10
 _ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Window bits of zlib, by the name of an encoding."""
+_FULL_KIND = re.compile(r"context.?(length|size|window)|too.?long", re.IGNORECASE)
+_FULL_WORDS = re.compile(
+    r"context[ _-]?(length|size|window|limit)|context (is full|the overflows)|too many (input )?tokens"
+    r"|(prompt|input|messages?)\b[^.]{0,60} too (long|large)|reduce the length of the (messages|prompt|input)"
+    r"|input token count|`?inputs`? (tokens \+|must have less than)|longer than the (model|context)"
+    r"|exceeds? the (maximum|available)[^.]{0,30} (tokens|context)",
+    re.IGNORECASE,
+)
+"""What servers say of a prompt that does not fit; tests/test_full_contexts.py has their bodies."""
 
 
 class ReplyError(Exception):
@@ -165,6 +175,21 @@ def read_error(body: bytes, secret: Secret) -> str:
         return secret.line(body.decode(errors="replace"))
     said = f"{message}{f' ({code})' if isinstance(code, str | int) and code else ''}"
     return secret.line(as_utf8(said))
+
+
+def says_full(status: int, body: bytes) -> bool:
+    """Whether an error means that the prompt does not fit: by its status, its fields, then its words."""
+    if status == 413:
+        return True
+    try:
+        document = _decoded(body)
+    except ReplyError:
+        document = None
+    fields = _object(_object(document).get("error")) or _object(document)
+    kinds = (fields.get(name) for name in ("code", "type", "error_type"))
+    if "n_ctx" in fields or any(isinstance(kind, str) and _FULL_KIND.search(kind) for kind in kinds):
+        return True
+    return bool(_FULL_WORDS.search(body.decode(errors="replace")))
 
 
 def _decoded(body: bytes) -> Any:

@@ -166,6 +166,34 @@ def test_a_prompt_that_does_not_fit_is_no_failure(server: ChatServer, said: dict
     assert ask(server).context_full
 
 
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_what_only_a_later_turn_is_refused_for_is_its_length(status: int) -> None:
+    """Whatever the endpoint says: it took the beginning of the same conversation."""
+    with ChatServer(guess).running() as server:
+        server.faults = [lambda body: refused(status, "no") if len(body["messages"]) > 1 else None]
+        results = evaluate("game:GuessTheNumber-v0-easy", ChatModel(Endpoint("stub", server.url)), tasks=5)
+    assert results.together.episodes.finished == 5
+    assert results.together.policy_faults["context_full"] >= 3
+
+
+def test_milliseconds_to_wait_come_first(server: ChatServer) -> None:
+    server.faults = [first(1, lambda: refused(429, retry_after="1000000", retry_after_ms="10"))]
+    assert ask(server).usage.requests == 2
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 500, 502, 503, 504, 507, 520, 522, 524, 529])
+def test_what_may_pass_is_asked_again(server: ChatServer, status: int) -> None:
+    server.faults = [first(1, lambda: refused(status, "later"))]
+    assert ask(server).usage.requests == 2
+
+
+def test_what_is_not_implemented_is_not_asked_again(server: ChatServer) -> None:
+    server.faults = [lambda body: refused(501, "never")]
+    with pytest.raises(ModelError, match="501: never"):
+        ask(server)
+    assert len(server.requests) == 1
+
+
 def test_what_the_endpoint_does_not_understand_fails_the_episode(server: ChatServer) -> None:
     server.faults = [lambda body: refused(400, "top_k is not a field")]
     with pytest.raises(ModelError, match="400: top_k is not a field"):
@@ -173,7 +201,12 @@ def test_what_the_endpoint_does_not_understand_fails_the_episode(server: ChatSer
 
 
 @pytest.mark.parametrize(
-    "response", [lambda: refused(401, "wrong key"), lambda: refused(429, "pay first", code="insufficient_quota")]
+    "response",
+    [
+        lambda: refused(401, "wrong key"),
+        lambda: refused(429, "pay first", code="insufficient_quota"),
+        lambda: refused(402, "pay first"),
+    ],
 )
 def test_what_no_repetition_mends_ends_the_evaluation(server: ChatServer, response: Any) -> None:
     server.faults = [lambda body: response()]
