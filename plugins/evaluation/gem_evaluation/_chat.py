@@ -23,7 +23,7 @@ from gem_evaluation._conversation import Prompt, Reply, Usage
 from gem_evaluation._endpoints import DEFAULT_KEY, Endpoint
 from gem_evaluation._errors import ModelError, ModelSetupError
 from gem_evaluation._limiter import LAST_LIMIT, Limiter
-from gem_evaluation._models import as_chat, installed
+from gem_evaluation._models import as_chat
 from gem_evaluation._replies import limit_body, read_error, read_models, read_reply, says_full
 from gem_evaluation._secret import Secret
 
@@ -100,13 +100,12 @@ class ChatModel:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The model, its URLs, the fields of requests, and the version of the client."""
+        """The model, its URLs and the fields of requests. The client's version changes no response."""
         return {
             "kind": "chat",
             "model": self._endpoint.model,
             "base_url": [url for url in self._endpoint.urls if url is not None],
             "options": self._options,
-            "versions": installed("openai"),
         }
 
     @property

@@ -138,6 +138,11 @@ def run(
         timeout=timeout,
         engine=engine,
     )
+    if any(one.repeats > 1 for one in entries) and "seed" in player.identity.get("options", {}):
+        warn(
+            "the endpoint's options have a seed, so all repeats of a task are the same request, and pass@k is pass@1. "
+            "Leave seed out"
+        )
     folder = output or folder_of(entries, player, seed)
     say(f"{folder}", err=True)
     try:
