@@ -77,7 +77,7 @@ def test_a_sound_environment() -> None:
     lines = result.stdout.splitlines()
     assert lines[0] == f"{CORRIDOR} (environment)"
     assert any(line.split()[:2] == ["seeding", "ok"] for line in lines)
-    assert lines[-1].startswith("passed: 20 checks, ")
+    assert lines[-1].startswith("passed: 21 checks, ")
 
 
 @pytest.mark.parametrize("backend", ["sync", "thread", "process"])
@@ -119,7 +119,7 @@ def test_a_broken_promise_is_named() -> None:
     assert 'Set info["success"] to a bool' in problem
     shown = run("checktest:Forgetful-v0").stdout
     assert f"success: {problem}" in shown
-    assert "failed: 1 of 20 checks" in shown
+    assert "failed: 1 of 21 checks" in shown
 
 
 def test_checks_that_would_report_noise_do_not_run() -> None:

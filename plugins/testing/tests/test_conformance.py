@@ -83,6 +83,13 @@ class Fixed(Count):
         return str(self.number), {}
 
 
+class KnowsTheAnswer(Count):
+    """Has an expert, which is allowed."""
+
+    def expert_action(self) -> Any:
+        return str(self.number)
+
+
 class OneTurn(Count):
     def __init__(self) -> None:
         super().__init__(turns=1)
@@ -319,6 +326,35 @@ class SamplesUnseeded(Count):
 class SamplesInvalid(Count):
     def sample_random_action(self) -> Any:
         return str(self.rng.randint(7, 12))
+
+
+# experts
+
+
+class ExpertOfNumbers(Count):
+    def expert_action(self) -> Any:
+        return self.number
+
+
+class InvalidExpert(Count):
+    def expert_action(self) -> Any:
+        return f"{self.number}!"
+
+
+class LosingExpert(Count):
+    def expert_action(self) -> Any:
+        return str(self.number % 9 + 1)
+
+
+class ExpertByChance(Count):
+    def expert_action(self) -> Any:
+        return str(self.rng.random())
+
+
+class MeddlingExpert(Count):
+    def expert_action(self) -> Any:
+        self.number = 5
+        return "5"
 
 
 # form
@@ -604,6 +640,7 @@ class RaisesWhenLong(Count):
 GOOD = [
     Count,
     Fixed,
+    KnowsTheAnswer,
     OneTurn,
     Endless,
     WithoutState,
@@ -648,6 +685,11 @@ BAD: list[tuple[checks.Check, type[Env], str]] = [
     (checks.random_action, SamplesNumbers, "gave 7 in turn 1 of seed 0. Give a string"),
     (checks.random_action, SamplesUnseeded, "Draw from self.rng"),
     (checks.random_action, SamplesInvalid, "which step() called invalid"),
+    (checks.expert, ExpertOfNumbers, "which is no string, in turn 1 of seed 0"),
+    (checks.expert, InvalidExpert, "which step() called invalid"),
+    (checks.expert, LosingExpert, "the expert earned 0.000 an episode, and random play 0."),
+    (checks.expert, ExpertByChance, "and then '0."),
+    (checks.expert, MeddlingExpert, "expert_action() changed the episode"),
     (checks.form, HidesItsForm, r"does not say '\\boxed{' (seed 0)"),
     (checks.closing, ClosesOnce, "the second close() before the first reset raised IndexError"),
     (checks.closing, ClosesAfterReset, "the first close() before the first reset raised AttributeError"),
