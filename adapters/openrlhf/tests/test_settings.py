@@ -101,7 +101,7 @@ def test_accepted(checked):
             [*TWO, "--gem.eval_episodes", "1", "--eval.steps", "1"],
             "--gem.eval_episodes 1: 2 environment ids for 1 slots",
         ),
-        (["--gem.eval_episodes", "4"], "--gem.eval_episodes 4 has no effect without evaluations, which --eval.steps"),
+        (["--gem.eval_env", "game:Corridor-v0"], "has no effect without evaluations, which --eval.steps"),
         (["--gem.env_timeout", "0"], "--gem.env_timeout 0.0: Expected `float` > 0"),
         (["--gem.env_retries", "-1"], "--gem.env_retries -1: Expected `int` >= 0"),
         (["--gem.max_env_failure_share", "1.5"], "--gem.max_env_failure_share 1.5: Expected `float` < 1.0"),

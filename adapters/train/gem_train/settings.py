@@ -582,7 +582,7 @@ class RunSettings:
             (self.correction in ("tis", "decoupled"), f"with {kind}", ["correction_low"]),
             (self.correction == "decoupled", f"with {kind}", ["correction_high"]),
             (self.record == "none", f"without {self.spelled('record')}", ["record_share", "record_folder"]),
-            (bool(evaluation), f"without evaluations, which {evaluation} switches on", ["eval_env", "eval_episodes"]),
+            (bool(evaluation), f"without evaluations, which {evaluation} switches on", ["eval_env"]),
         ]
         for so, where, names in unread:
             for name in names:

@@ -96,12 +96,11 @@ def test_what_cannot_work(changes: dict[str, Any], says: str) -> None:
         settings(**changes).check()
 
 
-def test_what_an_evaluation_reads_needs_one() -> None:
-    for changes in ({"eval_env": ["test:Still-v0"]}, {"eval_episodes": 4}):
-        settings(**changes).check()
-        with pytest.raises(SettingsError, match="has no effect without evaluations, which eval_steps switches on"):
-            settings(**changes).check("eval_steps")
-    settings().check("eval_steps")
+def test_the_environments_of_an_evaluation_need_one() -> None:
+    settings(eval_env=["test:Still-v0"]).check()
+    with pytest.raises(SettingsError, match="has no effect without evaluations, which eval_steps switches on"):
+        settings(eval_env=["test:Still-v0"]).check("eval_steps")
+    settings(eval_episodes=4).check("eval_steps")  # on a command line, evaluations are switched off by themselves
 
 
 def test_what_an_estimator_reads_has_an_effect() -> None:
