@@ -18,7 +18,8 @@ import tyro
 
 import gem_core
 from gem_core.env import Env
-from gem_core.plugins import manager
+from gem_core.plugins import Registration, manager
+from gem_core.specs import EnvSpec
 
 NAMESPACES = ("game:", "visual:")
 NORMAL = 1.96
@@ -33,7 +34,8 @@ PLAYERS: dict[str, Player] = {
 
 def main(ids: tyro.conf.Positional[tuple[str, ...]] = (), episodes: int = 200) -> None:
     print("| id | player | return | success | turns |\n| --- | --- | --- | --- | --- |", flush=True)
-    chosen = ids or sorted(one.id for one in manager.all_envs() if one.id.startswith(NAMESPACES))
+    listed: list[Registration[EnvSpec]] = manager.all_registrations("gem_envs")
+    chosen = ids or sorted(one.spec.id for one in listed if one.spec.id.startswith(NAMESPACES))
     for env_id in chosen:
         for name, player in PLAYERS.items():
             print(f"| {env_id} | {name} | {_measured(env_id, player, episodes)} |", flush=True)

@@ -57,18 +57,21 @@ class ExpertActions(Wrapper):
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
         """Start an episode."""
-        if type(self.unwrapped).expert_action is Env.expert_action:
-            raise EnvError(f"{self.env!r} has no expert. Environments with one define expert_action().")
-        return self.env.reset(seed=seed, **options)
+        result = self.env.reset(seed=seed, **options)
+        self._expert()
+        return result
 
     def step(self, action: str) -> StepResult:
         """Play the expert's action."""
-        try:
-            played = self.env.expert_action()
-        except NotImplementedError as error:
-            raise EnvError(f"there is no expert here: {error}") from error
+        played = self._expert()
         observation, reward, terminated, truncated, info = self.env.step(played)
         return observation, reward, terminated, truncated, {**info, DRAWN_ACTION: played}
+
+    def _expert(self) -> str:
+        try:
+            return self.env.expert_action()
+        except NotImplementedError as error:
+            raise EnvError(f"there is no expert here: {error}. Environments with one define expert_action()") from error
 
 
 class ExpertModel(LocalPlayer):

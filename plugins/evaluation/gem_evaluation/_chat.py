@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 import random
+import re
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -43,6 +44,10 @@ _OF_THE_PROMPT = (400, 413, 422)
 """Statuses that say that a request cannot be served as it is."""
 _LASTING = (401, 402, 403, 429)
 """Statuses of a key, an account or a quota, which no repetition mends."""
+_ACCOUNT = re.compile(
+    r"credit balance|billing|api.?key (expired|not valid)|insufficient.?(credits?|quota|balance)", re.I
+)
+_FLAGGED = re.compile(r"moderation|flagged", re.I)
 
 
 @dataclass
@@ -219,13 +224,14 @@ class ChatModel:
                 f"{status}: it redirects to {place!r}, and a prompt is not sent where an endpoint says. Give that "
                 "address as the URL if it is right"
             ) from error
-        if status in _OF_THE_PROMPT and (later or says_full(status, error.response.content)):
+        if status in _OF_THE_PROMPT and says_full(status, error.response.content, later=later):
             return Reply("", context_full=True)
         if status == 404:
             raise ModelSetupError(
                 f"{replica.url} has no such page or model ({said}). Is the URL right? It usually ends in /v1"
             ) from error
-        if status in _LASTING:
+        flagged = status == 403 and _FLAGGED.search(text)  # this prompt alone
+        if (status in _LASTING and not flagged) or (status == 400 and _ACCOUNT.search(text)):
             raise ModelSetupError(f"{self.name}: {status}: {said}") from error
         raise ModelError(f"{self.name}: {status}: {said}") from error
 
@@ -331,7 +337,7 @@ def _failure(state: RetryCallState) -> _Retriable:
 
 def _is_passing(status: int) -> bool:
     """Whether the same request may be answered later. 409 and 425 are retried by OpenAI's own client, too."""
-    return status in (408, 409, 425) or (status >= 500 and status != 501)
+    return status in (408, 409, 425, 498) or (status >= 500 and status != 501)
 
 
 def _asked_wait(headers: Mapping[str, str]) -> float | None:

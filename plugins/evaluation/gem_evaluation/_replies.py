@@ -23,12 +23,20 @@ _ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 _FULL_KIND = re.compile(r"context.?(length|size|window)|too.?long", re.IGNORECASE)
 _FULL_WORDS = re.compile(
     r"context[ _-]?(length|size|window|limit)|context (is full|the overflows)|too many (input )?tokens"
-    r"|(prompt|input|messages?)\b[^.]{0,60} too (long|large)|reduce the length of the (messages|prompt|input)"
-    r"|input token count|`?inputs`? (tokens \+|must have less than)|longer than the (model|context)"
-    r"|exceeds? the (maximum|available)[^.]{0,30} (tokens|context)",
+    r"|(prompt|input)\b[^.]{0,60} too (long|large)|reduce the length of the (messages|prompt|input)"
+    r"|input token count|`?inputs`? (tokens \+|must have less than)|longer than the (model|context|maximum model)"
+    r"|exceeds? the (maximum|available)[^.]{0,30} (tokens|context)|exceeded model token limit"
+    r"|maximum prompt length|range of input length|greater than max_seq_len"
+    r"|messages\[\d+\]\.content'?: string too long",
     re.IGNORECASE,
 )
-"""What servers say of a prompt that does not fit; tests/test_full_contexts.py has their bodies."""
+"""What servers say about a prompt that does not fit; tests/test_full_contexts.py has their bodies."""
+_OTHER_WORDS = re.compile(
+    r"credit|billing|api.?key|quota|rate.?limit|per minute|roles? must|alternate|tool_calls?\b|chat template|moderation"
+    r"|content.?(filter|management|policy)|max_(completion_)?tokens'?( or '?max_completion_tokens'?)? is too large",
+    re.IGNORECASE,
+)
+"""What is about the account, the roles of messages or a setting, however long the conversation is."""
 
 
 class ReplyError(Exception):
@@ -144,6 +152,8 @@ def read_reply(body: bytes, secret: Secret) -> Reply:
     try:
         read = msgspec.convert(_decoded(body), _Completion, strict=False)
         choice = read.choices[0]
+        if choice.finish_reason == "error":  # as OpenRouter says that the provider broke off
+            raise ReplyError("the endpoint says that the response ended with an error")
         message = choice.message
         calls = tuple(
             ToolCall(
@@ -177,19 +187,30 @@ def read_error(body: bytes, secret: Secret) -> str:
     return secret.line(as_utf8(said))
 
 
-def says_full(status: int, body: bytes) -> bool:
-    """Whether an error means that the prompt does not fit: by its status, its fields, then its words."""
-    if status == 413:
-        return True
+def says_full(status: int, body: bytes, *, later: bool = False) -> bool:
+    """Whether an error means that the prompt does not fit: by its fields, its words, its status, then its place.
+
+    Args:
+        status: 400, 413 or 422.
+        body: of the reply.
+        later: the endpoint took the beginning of the same conversation before, so its length is what is new.
+    """
     try:
         document = _decoded(body)
     except ReplyError:
         document = None
-    fields = _object(_object(document).get("error")) or _object(document)
+    if isinstance(document, list) and document:  # as Gemini sends it
+        document = document[0]
+    given = _object(document).get("error", document)
+    fields = _object(given) or _object(document)
     kinds = (fields.get(name) for name in ("code", "type", "error_type"))
     if "n_ctx" in fields or any(isinstance(kind, str) and _FULL_KIND.search(kind) for kind in kinds):
         return True
-    return bool(_FULL_WORDS.search(body.decode(errors="replace")))
+    said = [given, *(fields.get(name) for name in ("message", "detail", "code"))]
+    words = " ".join(one for one in said if isinstance(one, str))
+    if _OTHER_WORDS.search(words):
+        return False
+    return bool(_FULL_WORDS.search(words)) or status == 413 or later
 
 
 def _decoded(body: bytes) -> Any:

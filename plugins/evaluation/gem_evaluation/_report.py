@@ -65,9 +65,10 @@ def _row(summary: Summary, shares: Sequence[str]) -> dict[str, str]:
         "success [95 %]": success(summary.success),
     }
     if most > 1:
+        known = summary.success is not None and not summary.success.too_many
         row |= {
-            f"pass@{most}": percent(summary.pass_at[most]),
-            f"pass^{most}": percent(summary.pass_all[most]),
+            f"pass@{most}": percent(summary.pass_at[most] if known else None),
+            f"pass^{most}": percent(summary.pass_all[most] if known else None),
         }
     row |= {"return": number(summary.total_reward), "turns": f"{summary.turns:.1f}"}
     row |= {name: share(getattr(summary, _SHARES[name])) for name in shares}
@@ -104,7 +105,7 @@ def _lines(results: Results, failures: Sequence[FailedEpisode], warned: Sequence
     yield f"# {results.model}\n"
     yield from _markdown(table(results))
     yield "\nIntervals are 95 % intervals over tasks. Success has a range if episodes failed: from none of them"
-    yield "successful to all of them. They are in no other number.\n"
+    yield "successful to all of them. No other number includes failed episodes.\n"
     yield from (f"**Warning:** {printable(text)}\n" for text in warned)
     for summary in results.environments:
         yield from _details(summary)
@@ -140,7 +141,7 @@ def _details(summary: Summary) -> Iterator[str]:
         f"episodes: {episodes.finished} finished, {episodes.failed_endpoint} failed by the endpoint, "
         f"{episodes.failed_environment} by the environment, {episodes.left} not played",
         f"success: {success(summary.success)}",
-        *(f"pass@{k}: {percent(one)}; pass^{k}: {percent(summary.pass_all[k])}" for k, one in summary.pass_at.items()),
+        *(_passes(summary) if not summary.success.too_many else ()),
         f"tokens: {summary.prompt_tokens} of prompts, {summary.completion_tokens} of responses; "
         f"{summary.requests} requests; ${summary.cost:.2f}",
         "ended: " + ", ".join(f"{count} {reason}" for reason, count in summary.stop_reasons.items()),
@@ -153,6 +154,12 @@ def _details(summary: Summary) -> Iterator[str]:
             f"tool calls: {summary.tool_calls:.2f} an episode, {summary.tool_success_share:.1%} without an error"
         )
     yield from (f"- {line}" for line in lines)
+
+
+def _passes(summary: Summary) -> Iterator[str]:
+    for k, one in summary.pass_at.items():
+        if k > 1:  # pass@1 is the success
+            yield f"pass@{k}: {percent(one)}; pass^{k}: {percent(summary.pass_all[k])}"
 
 
 def _faults(summary: Summary) -> str:

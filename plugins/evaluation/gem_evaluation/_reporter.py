@@ -99,9 +99,10 @@ def metrics_of(results: Results) -> dict[str, float]:
         "turn/truncated": whole.truncated_share,
         "turn/only_thought": whole.only_thought_share,
         **{f"stop/{reason}": count / episodes.finished for reason, count in whole.stop_reasons.items()},
-        **{f"pass_at/{k}": one.value for k, one in whole.pass_at.items()},
-        **{f"pass_all/{k}": one.value for k, one in whole.pass_all.items()},
     }
+    if whole.success is not None and not whole.success.too_many:
+        metrics |= {f"pass_at/{k}": one.value for k, one in whole.pass_at.items()}
+        metrics |= {f"pass_all/{k}": one.value for k, one in whole.pass_all.items()}
     if whole.tool_success_share is not None:
         metrics["tool/success"] = whole.tool_success_share
     if len(results.environments) > 1:

@@ -36,7 +36,7 @@ class Estimate(msgspec.Struct, frozen=True):
 class Success(Estimate, frozen=True):
     """The success of episodes of which some failed: `value`, `low` and `high` are of the others.
 
-    Failed episodes are no random part: long ones have more chances to fail. So what is printed includes them.
+    Failed episodes are not a random sample: long ones have more chances to fail. So what is printed includes them.
     """
 
     at_least: Estimate
@@ -56,7 +56,7 @@ class Success(Estimate, frozen=True):
 
         Args:
             number: writes a share.
-            unit: stands behind each share but the ends of the interval.
+            unit: follows each share except the bounds of the interval.
         """
         known = f"{number(self.value)}{unit}"
         if not self.failed:

@@ -35,8 +35,10 @@ class Compared(msgspec.Struct, frozen=True):
     """Difference of success."""
     failed: tuple[int, int]
     """Failed episodes of A and B, which are in no other number but the next three."""
+    too_many: bool
+    """Whether so many failed that the means and their difference are not printed."""
     first_range: tuple[float, float]
-    """The success of A over all its tasks, if all failed episodes were unsuccessful, and if all were successful."""
+    """The success of A over the tasks of both, if all failed episodes were unsuccessful, and if all were successful."""
     second_range: tuple[float, float]
     difference_range: tuple[float, float]
     """The lowest and the highest difference of these."""
@@ -153,25 +155,27 @@ def tables(comparison: Comparison) -> Iterator[tuple[str, list[dict[str, str]]]]
 
 def _row(one: Compared) -> dict[str, str]:
     low, value, high = (f"{100 * share:+.1f}" for share in (one.success.low, one.success.value, one.success.high))
+    known = [] if one.too_many else [f"{value} [{low}, {high}]"]
     return {
         "environment": one.label,
         "tasks": str(one.tasks),
-        "success A": _share(one.first, one.first_range, one.failed[0]),
-        "success B": _share(one.second, one.second_range, one.failed[1]),
-        "B - A, points [95 %]": f"{value} [{low}, {high}]{_with_failed(one)}",
+        "success A": _share(one.first, one.first_range, one),
+        "success B": _share(one.second, one.second_range, one),
+        "B - A, points [95 %]": ", ".join([*known, *_with_failed(one)]),
         "return, B - A [95 %]": number(one.total_reward),
         "better": str(one.better),
         "worse": str(one.worse),
     }
 
 
-def _share(value: float, ends: tuple[float, float], failed: int) -> str:
-    return f"{value:.1%}, {ends[0]:.1%} to {ends[1]:.1%} with failed" if failed else f"{value:.1%}"
+def _share(value: float, ends: tuple[float, float], one: Compared) -> str:
+    known = [] if one.too_many else [f"{value:.1%}"]
+    return ", ".join([*known, *([f"{ends[0]:.1%} to {ends[1]:.1%} with failed"] if any(one.failed) else [])])
 
 
-def _with_failed(one: Compared) -> str:
+def _with_failed(one: Compared) -> list[str]:
     low, high = (f"{100 * end:+.1f}" for end in one.difference_range)
-    return f", {low} to {high} with failed" if any(one.failed) else ""
+    return [f"{low} to {high} with failed"] if any(one.failed) else []
 
 
 def _common_labels(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
@@ -229,10 +233,13 @@ def _failed(folder: Path) -> Failed:
 
 
 def _ranges(labels: Sequence[str], tasks: Iterable[Tasks], failed: Iterable[Failed]) -> list[tuple[int, Success]]:
-    """Of A and B: how many episodes failed, and the success with them."""
+    """Of A and B: how many episodes failed, and the success with them, over the tasks that both played."""
+    tasks, failed = [*tasks], [*failed]
+    one, other = ({*played, *lost} for played, lost in zip(tasks, failed, strict=True))
+    shared = one & other
     found: list[tuple[int, Success]] = []
     for played, lost in zip(tasks, failed, strict=True):
-        keys = sorted(key for key in {*played, *lost} if key[0] in labels)
+        keys = sorted(key for key in shared if key[0] in labels)
         successes = [([one.success for one in played.get(key, [])], lost[key]) for key in keys]
         success = success_with_failures(successes, FAIL_ON_ERROR)
         assert success is not None  # there is a task with a finished episode in both
@@ -257,6 +264,7 @@ def _compared(label: str, pairs: Sequence[Pair], ranges: Sequence[tuple[int, Suc
         second=float(np.mean([one.second for one in tasks])),
         success=success_difference(before, after),
         failed=(lost, lost_too),
+        too_many=one.too_many or other.too_many,
         first_range=first,
         second_range=second,
         difference_range=(second[0] - first[1], second[1] - first[0]),

@@ -93,6 +93,17 @@ FULL: dict[str, tuple[int, Any]] = {
         400,
         {"message": "Prompt contains 40000 tokens, too large for model with 32768 maximum", "type": "invalid_request"},
     ),
+    "vLLM, its other words": (
+        400,
+        {"error": {"message": "The decoder prompt (length 5000) is longer than the maximum model length of 4096."}},
+    ),
+    "xAI": (
+        400,
+        {"code": "Client specified an invalid argument", "error": "This model's maximum prompt length is 131072"},
+    ),
+    "Moonshot": (400, {"error": {"message": "Your request exceeded model token limit: 8192"}}),
+    "DashScope": (400, {"error": {"message": "Range of input length should be [1, 30720]"}}),
+    "TabbyAPI": (400, {"detail": "Prompt length 5000 is greater than max_seq_len 4096"}),
     "a proxy": (413, "<html>Request Entity Too Large</html>"),
 }
 OTHER: dict[str, tuple[int, Any]] = {
@@ -100,7 +111,26 @@ OTHER: dict[str, tuple[int, Any]] = {
     "a model": (400, {"error": {"message": "model gpt-9 does not exist", "code": "model_not_found"}}),
     "a value": (422, {"detail": [{"loc": ["body", "temperature"], "msg": "Input should be less than 2"}]}),
     "a limit of the response": (400, {"error": {"message": "max_tokens must be at least 1"}}),
-    "an image": (400, {"error": {"message": "the image has too many pixels"}}),
+    "an image": (400, {"error": {"message": "The image is too large."}}),
+    "a large setting": (
+        400,
+        {"error": {"message": "max_tokens is too large: 100000. This model supports at most 16384 completion tokens"}},
+    ),
+    "vLLM, of a setting": (
+        400,
+        {
+            "error": {
+                "message": "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context "
+                "length is 4096 tokens and your request has 12 input tokens"
+            }
+        },
+    ),
+    "a list": (400, {"error": {"message": "Invalid 'stop': array too long.", "code": "array_above_max_length"}}),
+    "a pace": (
+        413,
+        {"error": {"message": "Request too large: tokens per minute (TPM)", "code": "rate_limit_exceeded"}},
+    ),
+    "an echo": (422, {"detail": [{"msg": "bad", "input": "a context window"}]}),
 }
 
 
@@ -112,6 +142,21 @@ def body(document: Any) -> bytes:
 def test_a_full_context_is_known_by_what_each_server_says(server: str) -> None:
     status, document = FULL[server]
     assert says_full(status, body(document))
+
+
+NOT_OF_LENGTH = (
+    "Your credit balance is too low to access the API",
+    "API key expired",
+    "Conversation roles must alternate user/assistant",
+    "Invalid 'messages[1].tool_calls[0].function.arguments'",
+    "The response was filtered by the content_filter",
+)
+
+
+@pytest.mark.parametrize("said", NOT_OF_LENGTH)
+def test_a_later_turn_can_be_refused_for_other_reasons(said: str) -> None:
+    assert not says_full(400, body({"error": {"message": said}}), later=True)
+    assert says_full(400, body({"error": {"message": "no"}}), later=True)
 
 
 @pytest.mark.parametrize("what", OTHER)

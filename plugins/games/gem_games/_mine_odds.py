@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 Clue = tuple[frozenset[int], int]
 """Closed cells, and how many of them hide mines."""
-Counts = dict[int, tuple[float, dict[int, float]]]
+Counts = dict[int, tuple[int, dict[int, int]]]
 """By the number of mines in a group of cells: the number of arrangements, and for each cell those with a mine."""
 
 MAX_ARRANGEMENTS = 50_000
@@ -38,7 +38,7 @@ def odds(closed: Iterable[int], clues: Sequence[Clue], mines: int) -> dict[int, 
         others = _together([one for other, one in enumerate(groups) if other != number])
         for cell in {cell for _, cells in group.values() for cell in cells}:
             with_mine = sum(
-                cells.get(cell, 0.0) * ways * math.comb(len(free), mines - inside - outside)
+                cells.get(cell, 0) * ways * math.comb(len(free), mines - inside - outside)
                 for inside, (_, cells) in group.items()
                 for outside, ways in others.items()
                 if _fits(mines - inside - outside, free)
@@ -73,8 +73,8 @@ def _counts(clues: Sequence[Clue]) -> Counts:
     of = {cell: [number for number, (cells, _) in enumerate(clues) if cell in cells] for cell in order}
     mines_left = [mines for _, mines in clues]
     cells_left = [len(cells) for cells, _ in clues]
-    ways: defaultdict[int, float] = defaultdict(float)
-    with_mine: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    ways: defaultdict[int, int] = defaultdict(int)
+    with_mine: defaultdict[int, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
     looked = 0
     chosen: list[int] = []
 
@@ -102,14 +102,14 @@ def _counts(clues: Sequence[Clue]) -> Counts:
                 cells_left[number] += 1
 
     place(0)
-    return {count: (ways[count], {cell: with_mine[count].get(cell, 0.0) for cell in order}) for count in ways}
+    return {count: (ways[count], {cell: with_mine[count].get(cell, 0) for cell in order}) for count in ways}
 
 
-def _together(groups: Sequence[Counts]) -> Mapping[int, float]:
+def _together(groups: Sequence[Counts]) -> Mapping[int, int]:
     """The number of arrangements of several groups, by their mines."""
-    whole: dict[int, float] = {0: 1.0}
+    whole: dict[int, int] = {0: 1}
     for group in groups:
-        added: defaultdict[int, float] = defaultdict(float)
+        added: defaultdict[int, int] = defaultdict(int)
         for one, ways in whole.items():
             for more, (others, _) in group.items():
                 added[one + more] += ways * others

@@ -14,12 +14,14 @@ Step = tuple[str, State]
 WEIGHTS = (1.0, 1.5, 2.0, 4.0)
 """Of the distance that is left, against the moves so far. The first finds a shortest way (A*, Hart et al. 1968), the
 others longer ones in less time (weighted A*, Pohl 1970)."""
+MAX_REMEMBERED = 20_000
+"""States whose move is remembered."""
 MAX_STATES = 20_000
 """States that one search looks at."""
 
 
 class Routes(Generic[State]):
-    """The next move from a state. The whole way is remembered.
+    """The next move from a state. Whole ways are remembered.
 
     Args:
         steps: the moves of a state.
@@ -31,11 +33,13 @@ class Routes(Generic[State]):
         self._moves: dict[State, str] = {}
 
     def move(self, state: State) -> str | None:
-        """The first move of the best way that was found; `None` if none was."""
-        if state not in self._moves:
-            found = (self._search(state, weight) for weight in WEIGHTS)
-            self._moves = next((way for way in found if way), dict[State, str]())
-        return self._moves.get(state)
+        """The first move of the best way that was found; `None` if none was. Several games may ask in turn."""
+        if (known := self._moves.get(state)) is not None:
+            return known
+        found = (self._search(state, weight) for weight in WEIGHTS)
+        way = next((way for way in found if way), dict[State, str]())
+        self._moves = {**self._moves, **way} if len(self._moves) < MAX_REMEMBERED else way
+        return way.get(state)
 
     def _search(self, start: State, weight: float) -> dict[State, str]:
         """The move of each state on the way; empty if none was found."""

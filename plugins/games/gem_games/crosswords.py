@@ -135,7 +135,7 @@ class Crosswords(Game):
         return boxed(f"{place // self.size} {place % self.size} {self.rng.choice(_ALPHABET)}")
 
     def expert_action(self) -> str:
-        """The right letter of the first hidden cell, as one who knows the words."""
+        """The right letter of the first hidden cell, as a player who knows the words would."""
         place = self.hidden[0]
         return boxed(f"{place // self.size} {place % self.size} {self.solution[place]}")
 

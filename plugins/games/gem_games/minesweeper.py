@@ -157,16 +157,18 @@ class Minesweeper(Game):
         """
         closed = [cell for cell, sign in enumerate(self.view) if sign in (CLOSED, FLAG)]
         if len(closed) == len(self.view):  # the first cell is safe, and those around the one in the middle are, too
-            return self._action("reveal", self.rows // 2 * self.cols + self.cols // 2)
+            middle = self.rows // 2 * self.cols + self.cols // 2
+            return self._action("flag" if middle in self.flags else "reveal", middle)
         chances = odds(closed, self._clues(), self.num_mines)
         unflagged = [cell for cell in closed if cell not in self.flags]
-        if not unflagged:
-            return self._action("flag", min(self.flags, key=lambda cell: chances[cell]))
+        safest = min(closed, key=lambda cell: (chances[cell], cell in self.flags))
+        if safest in self.flags:  # a flag in the wrong place
+            return self._action("flag", safest)
         likely = max(unflagged, key=lambda cell: chances[cell])
         last = self.safe_left == 1 and len(unflagged) > 1  # all others are mines, known or not
         if self.needs_flags and (chances[likely] > SURE or last):
             return self._action("flag", likely)
-        return self._action("reveal", min(unflagged, key=lambda cell: chances[cell]))
+        return self._action("reveal", safest)
 
     def _clues(self) -> list[tuple[frozenset[int], int]]:
         """For each open cell the closed ones around it, and how many of them hide mines."""

@@ -133,7 +133,7 @@ class WordSearch(Game):
                 return boxed(" ".join(map(str, line)))
 
     def expert_action(self) -> str:
-        """The place of a word that is not found yet, as one who knows the words."""
+        """The place of a word that is not found yet, as a player who knows the words would."""
         place = next(place for place, word in self.places.items() if word not in self.found)
         return boxed(" ".join(map(str, place)))
 

@@ -163,7 +163,7 @@ def _of_responses(metrics: Mapping[str, float], env_id: str) -> Iterator[Stall]:
     """The problem of all responses in an environment, or in the only one."""
     turn, episode = (f"env/{env_id}", f"env/{env_id}") if env_id else ("turn", "episode")
     for kind, name in _SHARES:
-        if metrics.get(f"{turn}/{name}") == 1 and metrics.get(f"{episode}/success") == 0:
+        if metrics.get(f"{turn}/{name}") == 1 and _success(metrics, episode) == 0:
             count, turns = metrics.get("episode/response_tokens"), metrics.get("episode/turns")
             tokens = None if env_id or count is None or not turns else count / turns
             yield Stall(kind, env_id, tokens, metrics.get(f"{turn}/truncated", 0.0))
@@ -242,3 +242,8 @@ def _episodes(metrics: Mapping[str, float], env_id: str) -> float:
     """Episodes of an environment; or of the whole batch, with those that were dropped."""
     names = [f"env/{env_id}/episodes"] if env_id else ["rollout/episodes", "rollout/dropped"]
     return sum(metrics.get(name, 0.0) for name in names)
+
+
+def _success(metrics: Mapping[str, float], episode: str) -> float | None:
+    """Of the episodes; an evaluation of which many failed says only how high it is at least."""
+    return metrics.get(f"{episode}/success", metrics.get(f"{episode}/success_at_least"))

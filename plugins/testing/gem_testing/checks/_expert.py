@@ -13,10 +13,11 @@ _ROUNDING = 1e-6
 def expert(subject: Subject) -> Iterator[str]:
     """`expert_action`, if there is one, gives valid actions, leaves the episode alone, and beats chance."""
     env, twin = subject.make(), subject.make()
-    earned = drawn = 0.0
+    returns: list[tuple[float, float]] = []
     for seed in range(subject.seeds):
         env.reset(seed=seed)
         twin.reset(seed=seed)
+        earned = 0.0
         for turn in range(1, MAX_TURNS + 1):
             try:
                 action, again = env.expert_action(), env.expert_action()
@@ -38,11 +39,14 @@ def expert(subject: Subject) -> Iterator[str]:
                 yield f"expert_action() gave {action!r:.60} in turn {turn} of seed {seed}, which step() called invalid"
                 return
             if terminated or truncated:
+                if (drawn := _random_return(twin, seed)) is not None:
+                    returns.append((earned, drawn))
                 break
-        drawn += _random_return(twin, seed)
-    if earned < drawn - _ROUNDING:
+    best, chance = (sum(one) for one in zip(*returns, strict=True)) if returns else (0.0, 0.0)
+    if best < chance - _ROUNDING:
+        count = len(returns)
         yield (
-            f"the expert earned {earned / subject.seeds:.3f} an episode, and random play {drawn / subject.seeds:.3f}. "
+            f"the expert earned {best / count:.3f} an episode, and random play {chance / count:.3f}. "
             "Play better, or leave expert_action out"
         )
 
@@ -53,6 +57,7 @@ def _problem(action: object, again: object) -> str | None:
     return None if action == again else f"{action!r:.60} and then {again!r:.60}"
 
 
-def _random_return(env: Env, seed: int) -> float:
+def _random_return(env: Env, seed: int) -> float | None:
+    """The return of random play; `None` if the episode did not end."""
     trace = play(env, seed)
-    return sum(turn[2] for turn in trace[1:]) if ended(trace) else 0.0
+    return sum(turn[2] for turn in trace[1:]) if ended(trace) else None
