@@ -200,7 +200,7 @@ def says_full(status: int, body: bytes, *, later: bool = False) -> bool:
     except ReplyError:
         document = None
     if isinstance(document, list) and document:  # as Gemini sends it
-        document = document[0]
+        document = cast("list[Any]", document)[0]
     given = _object(document).get("error", document)
     fields = _object(given) or _object(document)
     kinds = (fields.get(name) for name in ("code", "type", "error_type"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -232,9 +232,8 @@ def _failed(folder: Path) -> Failed:
     return Counter((key.entry, key.task_id) for key in failed)
 
 
-def _ranges(labels: Sequence[str], tasks: Iterable[Tasks], failed: Iterable[Failed]) -> list[tuple[int, Success]]:
+def _ranges(labels: Sequence[str], tasks: Sequence[Tasks], failed: Sequence[Failed]) -> list[tuple[int, Success]]:
     """Of A and B: how many episodes failed, and the success with them, over the tasks that both played."""
-    tasks, failed = [*tasks], [*failed]
     one, other = ({*played, *lost} for played, lost in zip(tasks, failed, strict=True))
     shared = one & other
     found: list[tuple[int, Success]] = []
