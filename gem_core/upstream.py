@@ -22,7 +22,7 @@ _MOVED = {"rollout", "records", "training", "testing", "compat", "interop"}
 
 def no_attribute(module: str, name: str) -> AttributeError:
     """The error about a name that a module does not have, with what to use instead if that is known."""
-    hints = [] if name.startswith("_") else [entry.load() for entry in _entry_points("gem_core.hints")]
+    hints = [] if name.startswith("_") else [entry.load() for entry in entry_points_of("gem_core.hints")]
     instead = next((table[module][name] for table in hints if name in table.get(module, {})), None)
     hint = f". {instead}; see plugins/compat/README.md" if instead else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
@@ -38,7 +38,7 @@ class MovedFinder:
         head, _, rest = name.partition(".")
         if package != "gem_core" or head not in _MOVED:
             return None
-        new = next((entry.value for entry in _entry_points("gem_core.moved") if entry.name == head), None)
+        new = next((entry.value for entry in entry_points_of("gem_core.moved") if entry.name == head), None)
         target = f"{new}.{rest}".rstrip(".")
         if new is None or importlib.util.find_spec(target) is None:  # part of it is private now
             return None
@@ -60,7 +60,8 @@ class _MovedLoader:
 
 
 @functools.cache
-def _entry_points(group: str) -> tuple[Any, ...]:
+def entry_points_of(group: str) -> tuple[Any, ...]:
+    """The installed entry points of a group, looked for once per process: that takes milliseconds, and an import."""
     from importlib.metadata import entry_points
 
     return tuple(entry_points(group=group))

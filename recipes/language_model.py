@@ -21,7 +21,7 @@ Score = Callable[[Result], float]
 def section(
     study: Study, cells: Sequence[str], figures: Path, reading: str, scores: Mapping[str, Score] | None = None
 ) -> str:
-    """What SmolLM2 learned: the figure, and a table for each task.
+    """The section about SmolLM2: the figure, and a table for each task.
 
     Args:
         study: with runs of the profile `smollm2`.

@@ -15,12 +15,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from importlib.metadata import entry_points
 from typing import Any
 
 from gem_core.env import Env
 from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
+from gem_core.upstream import entry_points_of
 from gem_core.vector import _wire as wire
 from gem_core.vector._calls import CallOutcome, EnvCall, FailedCall, Replay, Reset, Transition
 from gem_core.vector._pool import PooledVectorEnv, Worker
@@ -34,8 +34,7 @@ LOOK_SECONDS = 1.0
 SILENCE_SECONDS = 10.0
 """How much later than its calls' time limits allow a worker may answer, before it counts as one that hangs."""
 KILL_SECONDS = 5.0
-"""How long a killed process may take to be gone. One that a process traces, or that waits for a disk, takes longer; it
-runs no code any more."""
+"""How long a killed process may take to be gone. One that is traced, or waits for a disk, is late, but runs no code."""
 _CHUNK = 1 << 20
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gem_core.vector._worker import main; main()"
 
@@ -253,7 +252,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._next_look = 0.0
         self._suspicions: dict[int, FailedCall] = {}
         """Of a slot in a process of its own: the failure that brought it there."""
-        for entry in entry_points(group="gem_core.processes"):
+        for entry in entry_points_of("gem_core.processes"):
             entry.load()()  # cleans up after this process
         try:
             super().__init__(*args, **settings)

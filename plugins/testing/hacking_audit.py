@@ -299,8 +299,8 @@ def page(rows: Iterable[str], known: Mapping[str, str]) -> str:
         "",
         "<!-- Written by plugins/testing/hacking_audit.py, which `nox -s audit` runs. -->",
         "",
-        "What the best policy earns that solves nothing, and what random valid actions earn, as mean return and share",
-        "of successes. The larger one is the **floor** of an id: an agent that earns no more has learned nothing.",
+        "The mean return and share of successes of the best policy that solves nothing, and of random valid actions.",
+        "The larger one is the **floor** of an id: an agent that earns no more has learned nothing.",
         "",
         "Such a policy repeats a constant, a piece of the question, an answer or a piece of another question, an",
         "expression over what a grader has in its hands, or nonsense. Or it takes several steps: the same move always,",
@@ -346,7 +346,7 @@ def _entries(effort: Effort) -> str:
 
 
 def stale(env_id: str) -> str | None:
-    """What is wrong with the row of an id, which is played, as a sentence, or `None`."""
+    """Play an id and compare its row: the difference as a sentence, or `None`."""
     audit = audited(env_id)
     now, then = row(audit), rows_of(PAGE.read_text()).get(env_id)
     if now != then:

@@ -46,7 +46,7 @@ def spelled_out(value: Any) -> Any:
 
 
 def deflated(text: bytes, millions: int) -> bytes:
-    """What inflates to so many million times the text. Only a reader without a limit finds its checksum wrong."""
+    """Bytes that inflate to many million times the text. Only a reader without a limit finds the checksum wrong."""
     deflate, block = zlib.compressobj(), text * 1_000_000
     first, next_ = (deflate.compress(block) + deflate.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
     return first + next_ * (millions - 1) + deflate.flush()

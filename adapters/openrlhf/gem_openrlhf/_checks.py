@@ -83,19 +83,22 @@ def check_flags(flags: Sequence[str]) -> None:
         SettingsError: such a flag is given, in full or abbreviated.
     """
     for flag in flags:
-        name = flag.partition("=")[0]
-        reason = next((why for ours, why in OURS.items() if name.startswith("--") and ours.startswith(name)), None)
-        if reason:
+        if reason := next((why for ours, why in OURS.items() if _sets(flag, ours)), None):
             raise SettingsError(f"{flag} cannot be used: {reason}")
 
 
 def make_neutral(args: SimpleNamespace, flags: Sequence[str]) -> None:
     """Give the arguments in `NEUTRAL` their values, unless a flag sets them, in full or abbreviated."""
-    given = {flag.partition("=")[0] for flag in flags if flag.startswith("--")}
     for name, value in NEUTRAL.items():
-        if not any(f"--{name}".startswith(flag) for flag in given):
+        if not any(_sets(flag, f"--{name}") for flag in flags):
             group, _, field = name.rpartition(".")
             setattr(attrgetter(group)(args), field, value)
+
+
+def _sets(flag: str, name: str) -> bool:
+    """Whether a word of a command line is the flag of this name, in full or abbreviated."""
+    written = flag.partition("=")[0]
+    return written.startswith("--") and name.startswith(written)
 
 
 def check_agent(path: Path) -> None:

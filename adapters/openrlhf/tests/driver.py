@@ -1,4 +1,4 @@
-"""What `python -m gem_cpu.openrlhf` does, as a script."""
+"""The script form of `python -m gem_cpu.openrlhf`."""
 
 from gem_cpu.openrlhf.__main__ import main
 

@@ -84,7 +84,7 @@ class EngineProxy:
     Args:
         proxy: ROLL's.
         ends: token ids that end a turn, besides ROLL's.
-        version: returns the number of updates before the step that ROLL told last.
+        version: returns the number of updates before the step that ROLL reported last.
     """
 
     def __init__(self, proxy: Any, ends: Collection[int], version: Callable[[], int]) -> None:

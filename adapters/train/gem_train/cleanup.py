@@ -24,8 +24,8 @@ def clean_up_after_this_process(*folders: str) -> None:
     that they started, have five seconds to end by themselves. The rest are killed, and the shared memory that they
     created is removed. Start a process that is to outlive the run elsewhere.
 
-    The launchers of the adapters, evaluations and the first vector of processes call this function. Calls after the
-    first have no effect. A run inside a run has both marks.
+    The launchers of the adapters, evaluations and the first vector of processes call this function. Another
+    call with the same folders has no effect. A run inside a run has both marks.
 
     Args:
         folders: temporary folders that are removed at last, if they are still there.

@@ -1,4 +1,4 @@
-"""What the settings of a training framework do here: a table in each adapter's package.
+"""The effect of a training framework's settings under its adapter: a table in each adapter's package.
 
 `defaults.csv` has a line for each setting of the framework that touches rewards, advantages, the loss, lengths,
 sampling, the age of tokens or the number of updates. Tests read the installed framework and fail where a setting is new

@@ -10,7 +10,7 @@ from gem_core.specs import EnvSpec, namespace_of
 
 
 def needs_trust(env_id: str, kwargs: Mapping[str, Any]) -> list[str]:
-    """What a file of others would choose: code, paths, addresses and permissions, a phrase each; empty if nothing.
+    """The code, paths, addresses and permissions that an untrusted file would choose, a phrase each.
 
     Nothing but the plugin's list of ids is loaded for this question. An id that a plugin makes from its text may name
     a module, a folder or an address. Of an environment that doesn't mark its arguments, all but numbers may be such.

@@ -1,4 +1,4 @@
-"""What `python -m gem_cpu.verl` does, as a script."""
+"""The script form of `python -m gem_cpu.verl`."""
 
 from gem_cpu.verl.__main__ import main
 

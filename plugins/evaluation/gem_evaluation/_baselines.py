@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,21 @@ from gem_evaluation._conversation import DRAWN_ACTION, Prompt, Reply
 from gem_evaluation._models import LocalPlayer
 
 
-class DrawnActions(Wrapper):
+class ChosenActions(Wrapper, ABC):
+    """Plays an action of its own in place of the given one, and reports it in the info."""
+
+    @abstractmethod
+    def choose(self, given: str) -> str:
+        """The action to play."""
+
+    def step(self, action: str) -> StepResult:
+        """Choose an action and play it."""
+        chosen = self.choose(action)
+        observation, reward, terminated, truncated, info = self.env.step(chosen)
+        return observation, reward, terminated, truncated, {**info, DRAWN_ACTION: chosen}
+
+
+class RandomActions(ChosenActions):
     """Plays a random valid action in each turn. The first action of an episode is the seed of their generator."""
 
     def __init__(self, env: Env) -> None:
@@ -26,64 +41,36 @@ class DrawnActions(Wrapper):
         self._generator = None
         return self.env.reset(seed=seed, **options)
 
-    def step(self, action: str) -> StepResult:
-        """Draw an action and play it."""
+    def choose(self, given: str) -> str:
+        """Draw it."""
         if self._generator is None:
-            self._generator = random.Random(action)
-        drawn = self.env.draw_action(self._generator)
-        observation, reward, terminated, truncated, info = self.env.step(drawn)
-        return observation, reward, terminated, truncated, {**info, DRAWN_ACTION: drawn}
+            self._generator = random.Random(given)
+        return self.env.draw_action(self._generator)
 
 
-class RandomModel(LocalPlayer):
-    """Random valid actions. Repeats of a task differ, and the same episode is played alike on every machine."""
+class ExpertActions(ChosenActions):
+    """Plays the best known action in each turn."""
 
-    name = "random"
-    most_at_once = 64
-    identity: Mapping[str, Any] = {"kind": "random"}
-    wrappers = (DrawnActions,)
-
-    async def respond(self, prompt: Prompt, episode: str) -> Reply:
-        """The seed that `DrawnActions` draws with."""
-        return Reply(episode)
-
-
-class ExpertActions(Wrapper):
-    """Plays the expert's action in each turn.
-
-    Raises:
-        EnvError: on a reset; the environment has no expert.
-    """
-
-    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
-        """Start an episode."""
-        result = self.env.reset(seed=seed, **options)
-        self._expert()
-        return result
-
-    def step(self, action: str) -> StepResult:
-        """Play the expert's action."""
-        played = self._expert()
-        observation, reward, terminated, truncated, info = self.env.step(played)
-        return observation, reward, terminated, truncated, {**info, DRAWN_ACTION: played}
-
-    def _expert(self) -> str:
+    def choose(self, given: str) -> str:
+        """Ask the expert. Raises `EnvError` if the environment has none."""
         try:
             return self.env.expert_action()
         except NotImplementedError as error:
             raise EnvError(f"there is no expert here: {error}. Environments with one define expert_action()") from error
 
 
-class ExpertModel(LocalPlayer):
-    """The best known play of each environment, `Env.expert_action`."""
+class BuiltInPlayer(LocalPlayer):
+    """A player that acts inside of the environment. The same episode is played alike on every machine."""
 
-    name = "expert"
     most_at_once = 64
-    identity: Mapping[str, Any] = {"kind": "expert"}
-    wrappers = (ExpertActions,)
+
+    def __init__(self, name: str, actions: type[ChosenActions]) -> None:
+        self.name = name
+        self.identity: Mapping[str, Any] = {"kind": name}
+        self.wrappers = (actions,)
 
     async def respond(self, prompt: Prompt, episode: str) -> Reply:
-        """Anything; `ExpertActions` plays in its place."""
+        """The name of the episode, from which random actions get a seed. Repeats of a task differ in it."""
         return Reply(episode)
 
 

@@ -6,7 +6,6 @@ import asyncio
 import math
 import os
 import random
-import re
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -25,7 +24,8 @@ from gem_evaluation._endpoints import DEFAULT_KEY, Endpoint
 from gem_evaluation._errors import ModelError, ModelSetupError
 from gem_evaluation._limiter import LAST_LIMIT, Limiter
 from gem_evaluation._models import as_chat
-from gem_evaluation._replies import limit_body, read_error, read_models, read_reply, says_full
+from gem_evaluation._refusals import Refusal
+from gem_evaluation._replies import limit_body, read_models, read_reply
 from gem_evaluation._secret import Secret
 
 ATTEMPTS = 6
@@ -40,14 +40,8 @@ _LIST_SECONDS, _MAX_MODELS = 30.0, 10_000
 _TIMEOUT = (asyncio.TimeoutError, httpx2.TimeoutException)
 _LOST = (asyncio.TimeoutError, httpx2.TransportError)
 """Errors of a connection on which no reply came."""
-_OF_THE_PROMPT = (400, 413, 422)
-"""Statuses that say that a request cannot be served as it is."""
 _LASTING = (401, 402, 403, 429)
 """Statuses of a key, an account or a quota, which no repetition mends."""
-_ACCOUNT = re.compile(
-    r"credit balance|billing|api.?key (expired|not valid)|insufficient.?(credits?|quota|balance)", re.I
-)
-_FLAGGED = re.compile(r"moderation|flagged", re.I)
 
 
 @dataclass
@@ -202,7 +196,8 @@ class ChatModel:
 
     def _judged_status(self, error: openai.APIStatusError, replica: _Replica, turn: float, later: bool) -> Reply:
         status, limiter = error.status_code, replica.limiter
-        text = read_error(error.response.content, self._secret)
+        refusal = Refusal(status, error.response.content)
+        text = refusal.line(self._secret)
         said = text[:500]
         wait = _asked_wait(error.response.headers)
         if wait is not None and wait > MAX_ASKED_WAIT:
@@ -224,14 +219,13 @@ class ChatModel:
                 f"{status}: it redirects to {place!r}, and a prompt is not sent where an endpoint says. Give that "
                 "address as the URL if it is right"
             ) from error
-        if status in _OF_THE_PROMPT and says_full(status, error.response.content, later=later):
+        if refusal.says_full(later=later):
             return Reply("", context_full=True)
         if status == 404:
             raise ModelSetupError(
                 f"{replica.url} has no such page or model ({said}). Is the URL right? It usually ends in /v1"
             ) from error
-        flagged = status == 403 and _FLAGGED.search(text)  # this prompt alone
-        if (status in _LASTING and not flagged) or (status == 400 and _ACCOUNT.search(text)):
+        if (status in _LASTING and not refusal.is_of_the_prompt()) or refusal.is_of_the_account():
             raise ModelSetupError(f"{self.name}: {status}: {said}") from error
         raise ModelError(f"{self.name}: {status}: {said}") from error
 
@@ -294,7 +288,7 @@ class ChatModel:
             asked = client.with_options(timeout=_LIST_SECONDS).get("/models", cast_to=httpx2.Response)
             known = read_models((await asyncio.wait_for(asked, _LIST_SECONDS)).content)
         except openai.AuthenticationError as error:
-            said = read_error(error.response.content, self._secret)[:500]
+            said = Refusal(error.status_code, error.response.content).line(self._secret)[:500]
             raise ModelSetupError(f"{client.base_url} does not take the key: {said}") from error
         except Exception as error:
             if not isinstance(cause := _cause(error), _LOST):
@@ -313,7 +307,7 @@ class ChatModel:
 
 
 def _cause(error: Exception) -> BaseException:
-    """What the client's error is about."""
+    """The error behind the client's own."""
     return (isinstance(error, openai.APIConnectionError) and error.__cause__) or error
 
 
@@ -360,5 +354,5 @@ def _seconds_until(date: str) -> float:
 
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
-    except Exception:  # a stranger's text: the parser raises several types for a date that no calendar has
+    except Exception:  # untrusted text: the parser raises several types for dates that don't exist
         return math.nan

@@ -6,12 +6,13 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from gem_core.errors import MissingExtraError, described
 from gem_core.installation import install_line
-from gem_evaluation._baselines import ExpertModel, HumanModel, RandomModel
+from gem_evaluation._baselines import BuiltInPlayer, ExpertActions, HumanModel, RandomActions
 from gem_evaluation._endpoints import DEFAULT_FILE, DEFAULT_KEY, Endpoint, find_endpoint
 from gem_evaluation._engines import EngineName
 from gem_evaluation._errors import ModelSetupError
@@ -19,7 +20,11 @@ from gem_evaluation._local import LocalModel
 from gem_evaluation._models import AnswerFunction, FunctionModel, Model
 from gem_train.models import model_folder, model_names
 
-_PLAYERS: Mapping[str, Callable[[], Model]] = {"random": RandomModel, "expert": ExpertModel, "human": HumanModel}
+_PLAYERS: Mapping[str, Callable[[], Model]] = {
+    "random": partial(BuiltInPlayer, "random", RandomActions),
+    "expert": partial(BuiltInPlayer, "expert", ExpertActions),
+    "human": HumanModel,
+}
 _NEEDED = {"openai": "eval", "tenacity": "eval", "scipy": "eval"}
 
 

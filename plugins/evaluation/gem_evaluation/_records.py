@@ -14,7 +14,7 @@ from gem_train.rollout import recorded, restored
 VERSION = 2
 
 UNREADABLE = (msgspec.DecodeError, ValueError, LookupError, TypeError, RecursionError)
-"""What decoding raises for bytes that are none of these records."""
+"""Errors that decoding raises for anything but these records."""
 
 
 Fault = Literal["endpoint", "environment"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast
@@ -20,23 +19,6 @@ MAX_BYTES = 8 << 20
 _CHUNK = 64 << 10
 _ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """Window bits of zlib, by the name of an encoding."""
-_FULL_KIND = re.compile(r"context.?(length|size|window)|too.?long", re.IGNORECASE)
-_FULL_WORDS = re.compile(
-    r"context[ _-]?(length|size|window|limit)|context (is full|the overflows)|too many (input )?tokens"
-    r"|(prompt|input)\b[^.]{0,60} too (long|large)|reduce the length of the (messages|prompt|input)"
-    r"|input token count|`?inputs`? (tokens \+|must have less than)|longer than the (model|context|maximum model)"
-    r"|exceeds? the (maximum|available)[^.]{0,30} (tokens|context)|exceeded model token limit"
-    r"|maximum prompt length|range of input length|greater than max_seq_len"
-    r"|messages\[\d+\]\.content'?: string too long",
-    re.IGNORECASE,
-)
-"""What servers say about a prompt that does not fit; tests/test_full_contexts.py has their bodies."""
-_OTHER_WORDS = re.compile(
-    r"credit|billing|api.?key|quota|rate.?limit|per minute|roles? must|alternate|tool_calls?\b|chat template|moderation"
-    r"|content.?(filter|management|policy)|max_(completion_)?tokens'?( or '?max_completion_tokens'?)? is too large",
-    re.IGNORECASE,
-)
-"""What is about the account, the roles of messages or a setting, however long the conversation is."""
 
 
 class ReplyError(Exception):
@@ -125,7 +107,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Completion(msgspec.Struct):
-    """What is read of a response."""
+    """The fields of a response that are read."""
 
     choices: list[_Choice]
     usage: Any = None
@@ -142,7 +124,7 @@ class _Models(msgspec.Struct):
 def read_models(body: bytes) -> list[str]:
     """The names in a list of models. Raises `ReplyError` if it is none."""
     try:
-        return [as_utf8(one.id) for one in msgspec.convert(_decoded(body), _Models).data]
+        return [as_utf8(one.id) for one in msgspec.convert(decoded(body), _Models).data]
     except msgspec.ValidationError as error:
         raise ReplyError(f"no list of models: {error}") from error
 
@@ -150,7 +132,7 @@ def read_models(body: bytes) -> list[str]:
 def read_reply(body: bytes, secret: Secret) -> Reply:
     """A response as a reply. Raises `ReplyError` if it has no choice or another form, as overloaded servers give."""
     try:
-        read = msgspec.convert(_decoded(body), _Completion, strict=False)
+        read = msgspec.convert(decoded(body), _Completion, strict=False)
         choice = read.choices[0]
         if choice.finish_reason == "error":  # as OpenRouter says that the provider broke off
             raise ReplyError("the endpoint says that the response ended with an error")
@@ -172,49 +154,8 @@ def read_reply(body: bytes, secret: Secret) -> Reply:
     return Reply(text, calls, choice.finish_reason == "length", usage=usage, reasoning=reasoning)
 
 
-def read_error(body: bytes, secret: Secret) -> str:
-    """What an endpoint says about an error: a line without the key."""
-    try:
-        document = _decoded(body)
-    except ReplyError:
-        document = None
-    given = _object(document).get("error", document)
-    fields: dict[str, Any] = _object(given) or {"message": given}
-    message, code = fields.get("message") or fields.get("detail"), fields.get("code")
-    if not isinstance(message, str):
-        return secret.line(body.decode(errors="replace"))
-    said = f"{message}{f' ({code})' if isinstance(code, str | int) and code else ''}"
-    return secret.line(as_utf8(said))
-
-
-def says_full(status: int, body: bytes, *, later: bool = False) -> bool:
-    """Whether an error means that the prompt does not fit: by its fields, its words, its status, then its place.
-
-    Args:
-        status: 400, 413 or 422.
-        body: of the reply.
-        later: the endpoint took the beginning of the same conversation before, so its length is what is new.
-    """
-    try:
-        document = _decoded(body)
-    except ReplyError:
-        document = None
-    if isinstance(document, list) and document:  # as Gemini sends it
-        document = cast("list[Any]", document)[0]
-    given = _object(document).get("error", document)
-    fields = _object(given) or _object(document)
-    kinds = (fields.get(name) for name in ("code", "type", "error_type"))
-    if "n_ctx" in fields or any(isinstance(kind, str) and _FULL_KIND.search(kind) for kind in kinds):
-        return True
-    said = [given, *(fields.get(name) for name in ("message", "detail", "code"))]
-    words = " ".join(one for one in said if isinstance(one, str))
-    if _OTHER_WORDS.search(words):
-        return False
-    return bool(_FULL_WORDS.search(words)) or status == 413 or later
-
-
-def _decoded(body: bytes) -> Any:
-    """A JSON document. Whole numbers that no field of a reply can have are infinite."""
+def decoded(body: bytes) -> Any:
+    """A JSON document. Whole numbers that no field of a reply can have are infinite. Raises `ReplyError`."""
     try:
         return json.loads(body, parse_int=_number)
     except (ValueError, RecursionError) as error:
@@ -228,12 +169,13 @@ def _number(text: str) -> int | float:
 def _count(usage: Any, field: str) -> int:
     """A number of tokens; 0 if the endpoint gives none that can be."""
     try:
-        return msgspec.convert(_object(usage).get(field), Count, strict=False)
+        return msgspec.convert(as_object(usage).get(field), Count, strict=False)
     except msgspec.ValidationError:
         return 0
 
 
-def _object(value: Any) -> dict[str, Any]:
+def as_object(value: Any) -> dict[str, Any]:
+    """The value if it is a JSON object, otherwise an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
@@ -263,7 +205,7 @@ def _text(content: Any) -> str:
 
 
 def _part_text(part: Any) -> str:
-    found: Any = part.text if isinstance(part, _Part) else _object(part).get("text")
+    found: Any = part.text if isinstance(part, _Part) else as_object(part).get("text")
     return found if isinstance(found, str) else ""
 
 

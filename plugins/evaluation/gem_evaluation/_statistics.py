@@ -79,10 +79,11 @@ def success_with_failures(tasks: Sequence[tuple[Sequence[bool], int]], limit: fl
     finished = [played for played, _ in tasks if played]
     if not finished:
         return None
-    failed = sum(count for _, count in tasks)
+    known, failed = success_rate(finished), sum(count for _, count in tasks)
+    if not failed:
+        return Success(known.value, known.low, known.high, known, known, 0.0, False)
     share = failed / (failed + sum(map(len, finished)))
     worst, best = (success_rate([[*played, *[result] * count] for played, count in tasks]) for result in (False, True))
-    known = success_rate(finished)
     return Success(known.value, known.low, known.high, worst, best, share, share > limit)
 
 

@@ -114,7 +114,7 @@ def compare(first: Path, second: Path) -> Comparison:
     labels = _common_labels(*identities)
     _check_tasks(*identities, labels)
     tasks = _tasks(first), _tasks(second)
-    failed = _failed(first), _failed(second)
+    failed = _failed(first, tasks[0]), _failed(second, tasks[1])
     pairs = {label: _pairs(label, *tasks) for label in labels}
     everything = [pair for one in pairs.values() for pair in one]
     if not everything:
@@ -226,8 +226,8 @@ Failed = Counter[tuple[str, int]]
 """How many episodes of a task failed, and were not finished later."""
 
 
-def _failed(folder: Path) -> Failed:
-    finished = {one.key for one in read_results(folder)}
+def _failed(folder: Path, tasks: Tasks) -> Failed:
+    finished = {one.key for results in tasks.values() for one in results}
     failed = {one.key for one in read_failures(folder)} - finished
     return Counter((key.entry, key.task_id) for key in failed)
 

@@ -56,33 +56,21 @@ def regrade(folder: str | Path, *, trust: bool = False) -> Regrading:
 
 
 def trusted_parts(folder: str | Path) -> dict[str, list[str]]:
-    """What `run.json` chooses that its author must be trusted for, by the label of the environment.
+    """The choices of `run.json` that need trust in its author, by the label of the environment.
 
     Raises:
         EvaluationError: the folder cannot be read.
     """
-    return _trusted_parts(_Run.read(Path(folder)).entries)
+    return _trusted_parts(_entries(read_identity(Path(folder))))
 
 
 def _trusted_parts(entries: Mapping[str, Entry]) -> dict[str, list[str]]:
     return {label: parts for label, one in entries.items() if (parts := needs_trust(one.id, one.env_kwargs))}
 
 
-class _Run(msgspec.Struct):
-    """What `run.json` has to say about a replay."""
-
-    seed: int
-    environments: dict[str, dict[str, Any]]
-
-    @classmethod
-    def read(cls, folder: Path) -> _Run:
-        """Of the evaluation in this folder. Raises `EvaluationError` if it cannot be read."""
-        return msgspec.convert(read_identity(folder), cls)
-
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """The environments, by label."""
-        return {label: _entry(label, fields) for label, fields in self.environments.items()}
+def _entries(identity: Mapping[str, Any]) -> dict[str, Entry]:
+    """The environments, by label."""
+    return {label: _entry(label, fields) for label, fields in identity["environments"].items()}
 
 
 class _Replays:
@@ -90,8 +78,8 @@ class _Replays:
 
     def __init__(self, folder: Path, trust: bool) -> None:
         self._folder = folder
-        self._run = _Run.read(folder)
-        self._entries = self._run.entries
+        self._identity = read_identity(folder)
+        self._entries = _entries(self._identity)
         self._untrusted = {} if trust else _trusted_parts(self._entries)
         self._counts = Counter(result.key.entry for result in read_results(folder))
         self._runners: dict[str, EntryRunner | str] = {}
@@ -111,7 +99,7 @@ class _Replays:
                 await asyncio.gather(*running, return_exceptions=True)
         episodes = sorted(self._episodes, key=lambda one: one.key)
         compared = [self._comparison(label) for label in self._entries if self._counts[label]]
-        return Regrading(read_identity(self._folder), versions(), compared, episodes)
+        return Regrading(self._identity, versions(), compared, episodes)
 
     async def _play_from(self, waiting: Iterator[EvaluatedEpisode], stack: ExitStack) -> None:
         for played in waiting:
@@ -148,7 +136,7 @@ class _Replays:
         if label not in self._runners:
             try:
                 places = min(_AT_ONCE, self._counts[label])
-                runner = EntryRunner(self._entries[label], self._run.seed, places, failures=_FAILURES)
+                runner = EntryRunner(self._entries[label], self._identity["seed"], places, failures=_FAILURES)
                 stack.callback(runner.close)
                 self._runners[label] = runner
             except GemError as error:
@@ -160,7 +148,7 @@ class _Replays:
         pairs = self._results[label]
         return Comparison(
             label=label,
-            provenance_before=self._run.environments[label].get("provenance", ""),
+            provenance_before=self._identity["environments"][label]["provenance"],
             provenance_now="" if label in self._untrusted else _provenance(self._entries[label].id),
             episodes=outcomes.total(),
             same=outcomes["same"],

@@ -194,7 +194,9 @@ def _summary(
         tasks=len(success),
         repeats=repeats,
         episodes=Episodes(planned, len(rows), faults["endpoint"], faults["environment"]),
-        success=success_with_failures(_with_failures(tables, failures), fail_on_error),
+        success=success_with_failures(
+            _with_failures(tables, failures) if failures else [(one, 0) for one in success], fail_on_error
+        ),
         total_reward=mean(by_task(tables.values(), "total_reward")) if success else None,
         pass_at={k: pass_at(success, k) for k in range(1, repeats + 1)},
         pass_all={k: pass_all(success, k) for k in range(1, repeats + 1)},

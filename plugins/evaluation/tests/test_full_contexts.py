@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gem_evaluation._replies import says_full
+from gem_evaluation._refusals import Refusal
 
 LLAMA_CPP = {
     "error": {
@@ -141,7 +141,7 @@ def body(document: Any) -> bytes:
 @pytest.mark.parametrize("server", FULL)
 def test_a_full_context_is_known_by_what_each_server_says(server: str) -> None:
     status, document = FULL[server]
-    assert says_full(status, body(document))
+    assert Refusal(status, body(document)).says_full()
 
 
 NOT_OF_LENGTH = (
@@ -155,11 +155,11 @@ NOT_OF_LENGTH = (
 
 @pytest.mark.parametrize("said", NOT_OF_LENGTH)
 def test_a_later_turn_can_be_refused_for_other_reasons(said: str) -> None:
-    assert not says_full(400, body({"error": {"message": said}}), later=True)
-    assert says_full(400, body({"error": {"message": "no"}}), later=True)
+    assert not Refusal(400, body({"error": {"message": said}})).says_full(later=True)
+    assert Refusal(400, body({"error": {"message": "no"}})).says_full(later=True)
 
 
 @pytest.mark.parametrize("what", OTHER)
 def test_other_errors_are_no_full_context(what: str) -> None:
     status, document = OTHER[what]
-    assert not says_full(status, body(document))
+    assert not Refusal(status, body(document)).says_full()

@@ -1,4 +1,4 @@
-"""What a hidden code or word may still be, and the guess that tells most about it."""
+"""The codes or words that are still possible, and the guess that narrows them down most."""
 
 from __future__ import annotations
 

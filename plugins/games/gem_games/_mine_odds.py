@@ -23,8 +23,8 @@ def odds(closed: Iterable[int], clues: Sequence[Clue], mines: int) -> dict[int, 
         clues: what the open cells say.
         mines: how many the closed cells hide in all.
     """
-    told = frozenset[int]().union(*(cells for cells, _ in clues))
-    free = [cell for cell in closed if cell not in told]
+    covered = frozenset[int]().union(*(cells for cells, _ in clues))
+    free = [cell for cell in closed if cell not in covered]
     groups = [_counts(group) for group in _groups(clues)]
     whole = _together(groups)
     weights = {

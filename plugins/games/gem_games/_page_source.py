@@ -12,7 +12,7 @@ from gem_games._kiwix import KiwixFile
 from gem_games._mediawiki import MediaWiki
 
 MAX_WALK_LENGTH = 5
-"""Links between a start and its target, where nobody knows the distances."""
+"""Most links between a start and its target if the distances are unknown."""
 _TRIES = 20
 
 
@@ -35,7 +35,7 @@ class PageSource(Protocol):
         """The least number of links from a page to another; `None` if no way leads there.
 
         Raises:
-            NotImplementedError: nobody knows the distances.
+            NotImplementedError: the distances are unknown.
         """
         ...
 

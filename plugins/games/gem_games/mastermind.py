@@ -109,21 +109,15 @@ class Mastermind(Game):
         This reads the pegs of each guess, and not the code. It is not optimal: a code that is ruled out may tell more.
         """
         if not self.guesses:  # all codes of distinct numbers tell as much
-            return boxed(
-                _text(
-                    tuple(range(1, self.code_length + 1))
-                    if self.num_numbers >= self.code_length
-                    else (1,) * self.code_length
-                )
-            )
-        told = {guess: pegs(guess, self.code) for guess in self.guesses}
+            return boxed(_text(tuple(place % self.num_numbers + 1 for place in range(self.code_length))))
+        seen = {guess: pegs(guess, self.code) for guess in self.guesses}
         numbers = range(1, self.num_numbers + 1)
         codes = (
             product(numbers, repeat=self.code_length)
             if self.duplicate_numbers
             else permutations(numbers, self.code_length)
         )
-        possible = [code for code in codes if all(pegs(guess, code) == shown for guess, shown in told.items())]
+        possible = [code for code in codes if all(pegs(guess, code) == shown for guess, shown in seen.items())]
         return boxed(_text(most_telling(possible, possible, pegs)))
 
     def render(self) -> str:

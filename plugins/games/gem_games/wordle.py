@@ -98,9 +98,9 @@ class Wordle(Game):
 
         This reads the marks of each guess, and not the word.
         """
-        told = {guess: marks(guess, self.secret) for guess in self.guesses}
+        seen = {guess: marks(guess, self.secret) for guess in self.guesses}
         words = words_of(self.word_length)
-        possible = [word for word in words if all(marks(guess, word) == shown for guess, shown in told.items())]
+        possible = [word for word in words if all(marks(guess, word) == shown for guess, shown in seen.items())]
         return boxed(most_telling(possible, possible, marks))
 
     def render(self) -> str:

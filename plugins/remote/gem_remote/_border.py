@@ -19,11 +19,11 @@ _HERE = "localhost"
 
 @dataclass(frozen=True)
 class Token:
-    """What clients have to know."""
+    """The secret that clients must send."""
 
     secret: str
     hint: str
-    """What a client is told that does not know it."""
+    """The message for a client without it."""
     parameter: str = ""
     """The query parameter that has it; empty: the header `Authorization: Bearer`."""
 
@@ -49,7 +49,7 @@ class Border:
     own_pages: bool = False
     """Whether the server has pages, which may ask it. Pages of others may not in either case."""
     hint: str = "Next: ask for its IP address"
-    """What a client is told that calls the server by another name."""
+    """The message for a client that calls the server by another name."""
     refuse: Callable[[str, int], Response] = PlainTextResponse
     """The response that says why, with a status."""
 

@@ -58,7 +58,7 @@ class Batcher:
         self._thread.shutdown(wait=False)
 
     async def search(self, queries: Sequence[str], topk: int, answer: Answer) -> bytes:
-        """What the thread answers with the best passages for each query. Raises `Busy`, and what `answer` raises."""
+        """The thread's answer with the best passages for each query. Raises `Busy`, and any error of `answer`."""
         if len(self._waiting) + len(queries) > self._most_waiting:
             raise Busy
         loop = asyncio.get_running_loop()

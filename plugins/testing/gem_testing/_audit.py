@@ -13,7 +13,7 @@ from gem_testing._plans import plans
 from gem_testing._play import MAX_TURNS, Subject
 
 Kind: TypeAlias = Literal["answers", "moves", "plans"]
-"""What policies do."""
+"""Kinds of policies."""
 KINDS: tuple[Kind, ...] = ("answers", "moves", "plans")
 """All kinds."""
 ROUNDS = ((5, None), (15, 40), (50, 12))

@@ -223,7 +223,7 @@ _PARTS: dict[str, Callable[[str], list[str]]] = {
 _SHOWN = ("line", "word", "number", "quotation", "innermost piece in brackets", "inside of brackets")
 """Pieces of an observation whose first and last is answered to it."""
 _PILES = ("0", "word ")
-"""What very long answers consist of."""
+"""Texts that very long answers repeat."""
 
 
 def _part(parts: Callable[[str], list[str]], place: int) -> Copy:

@@ -1,4 +1,4 @@
-"""What must hold for `defaults.csv` of each adapter, by the settings of the installed framework."""
+"""Checks of each adapter's `defaults.csv` against the settings of the installed framework."""
 
 from __future__ import annotations
 

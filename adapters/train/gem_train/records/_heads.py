@@ -53,7 +53,7 @@ class MetricsHead(_Head, frozen=True, kw_only=True, tag="metrics"):
 
 
 class UpdateHead(_Head, frozen=True, kw_only=True, tag="update"):
-    """What one process trained on in an update; the body has a part for each episode."""
+    """The episodes that one process trained on in an update; the body has a part for each."""
 
     number: _Count
     rank: _Count

@@ -170,7 +170,7 @@ class Records:
         return sorted(self._frames.values(), key=lambda file: file.started.time if file.started else 0.0)
 
     def _merged(self, name: Literal["settings", "versions"]) -> dict[str, Any]:
-        """What the files say, the last one that a process began last."""
+        """The values of all files; the process that started last wins."""
         merged: dict[str, Any] = {}
         for lines in self._lines.values():
             merged |= getattr(lines.source, name)

@@ -34,7 +34,7 @@ class MatchBuilder:
         opening: what is known at the start: environment, seed, slot, task, provenance.
         build: makes the builder of one agent, once the agent is asked for the first time.
         observation, info: what `reset` gave.
-        cutoff: what becomes of a match that a limit cuts off.
+        cutoff: how to handle a match that a limit cuts off.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ def builder_of(
         episode: what is known at the start.
         build: makes the builder of one conversation.
         observation, info: what `reset` gave.
-        cutoff: what becomes of a match that a limit cuts off.
+        cutoff: how to handle a match that a limit cuts off.
     """
     if "agent" in info:
         return MatchBuilder(episode, build, observation, info, cutoff)

@@ -55,7 +55,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
     """
 
     match_cutoff: Cutoff = "forfeit"
-    """What becomes of a match that a limit cuts off; see `RolloutSettings`."""
+    """The handling of a match that a limit cuts off; see `RolloutSettings`."""
 
     def __init__(
         self,
